@@ -350,7 +350,7 @@ async fn many_jobs_are_repaired_concurrently_despite_a_lagging_index() {
 
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_of_a_dead_lettered_message_is_not_a_redrive() {
-    let harness = harness(&[]);
+    let harness = harness(&[("PATIENCE", "0")]);
     harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;

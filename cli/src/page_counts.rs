@@ -90,6 +90,7 @@ pub fn in_words(reason: WaitReason) -> &'static str {
         WaitReason::BreakerOpen => "models in cooldown",
         WaitReason::CallFailed => "calls failed",
         WaitReason::NoSlot => "all slots taken",
+        WaitReason::QuotaUsedUp => "rate limit used up",
     }
 }
 

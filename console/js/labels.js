@@ -59,6 +59,7 @@ export const WAIT = withFallback({
   breaker_open: { name: 'models in cooldown' },
   call_failed: { name: 'calls failed' },
   no_slot: { name: 'all slots taken' },
+  quota_used_up: { name: 'rate limit used up' },
 });
 
 export function pageState(page) {

@@ -207,7 +207,7 @@ impl Watched {
             }
             self.note(if is["outcome"].is_object() { "page is settled" } else { "page is claimed" });
         } else if key.partition == record::PACES {
-            if is["paused_until"].is_string() {
+            if is["paused_until"].is_string() || is["used_up_until"].is_string() {
                 self.note("model is paused");
             }
             if is["limit"].as_u64() < was["limit"].as_u64() || is["generation"].as_u64() > Some(0) {

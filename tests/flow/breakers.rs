@@ -20,7 +20,10 @@ use everypage_core::{
         vision::{Scope, VisionError},
     },
     providers::target::{Provider, Target},
-    read::{breaker::Urgency, breakers},
+    read::{
+        breaker::{FailureKind, State, Urgency},
+        breakers::{self, Guarded},
+    },
 };
 use everypage_testkit::{
     faulty::{FaultInjector, Faulty, Injection},
@@ -92,6 +95,48 @@ async fn a_cancelled_probe_allows_another_one() {
         breaker.lets_through(Urgency::Normal, harness.clock.now(), &process.app.settings.breaker),
         "{breaker:?}"
     );
+}
+
+/// Another process had looked at the breaker before the failures, and its call took long.
+#[tokio::test(start_paused = true)]
+async fn a_success_resets_the_failures_that_other_processes_have_counted() {
+    let harness = Harness::new(&[]);
+    let (a, b) = (harness.start("a").app, harness.start("b").app);
+    let target = Target::new(Provider::OpenAi, "gpt-5.4");
+    let time = Duration::from_secs(120);
+    let admit = async |app: &Arc<App>| {
+        breakers::admit(&app.reader.breakers, &target, "worker", Urgency::Normal, time).await.unwrap()
+    };
+    let fail = async |app: &Arc<App>| {
+        let passes = admit(app).await;
+        let kind = FailureKind::Transient;
+        breakers::failed(&app.reader.breakers, &target, &passes, false, kind, "503", None).await
+    };
+    let slow = admit(&b).await;
+    assert!(fail(&a).await && fail(&a).await);
+    harness.advance(Duration::from_secs(5)).await;
+    breakers::succeeded(&b.reader.breakers, &target, &slow).await;
+    assert!(fail(&a).await);
+    let name = Guarded::Model(target.clone()).name();
+    let (breaker, _) = breakers::stored(&a.store, &name).await.unwrap();
+    assert_eq!((breaker.state, breaker.failures), (State::Closed, 1), "two failures, a success, a failure");
+}
+
+#[tokio::test(start_paused = true)]
+async fn successes_read_a_breaker_once_a_second() {
+    let harness = Harness::new(&[]);
+    let app = harness.start("a").app;
+    let target = Target::new(Provider::OpenAi, "gpt-5.4");
+    let breakers = &app.reader.breakers;
+    let time = Duration::from_secs(120);
+    let passes = breakers::admit(breakers, &target, "worker", Urgency::Normal, time).await.unwrap();
+    harness.advance(Duration::from_secs(5)).await;
+    let before = harness.faults.calls();
+    for _ in 0..50 {
+        breakers::succeeded(breakers, &target, &passes).await;
+        harness.advance(Duration::from_millis(10)).await;
+    }
+    assert_eq!(harness.faults.calls() - before, 1, "the model's and the provider's in one request");
 }
 
 /// The first failure opens a breaker.

@@ -28,7 +28,10 @@ use everypage_testkit::{
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
-use everypage_tests::{harness::Harness, invariants};
+use everypage_tests::{
+    harness::{Harness, seconds},
+    invariants,
+};
 
 use crate::sources;
 
@@ -161,8 +164,43 @@ async fn a_partly_readable_message_becomes_its_tenants_dead_letter_and_its_page_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_error_becomes_a_dead_letter() {
+async fn an_unknown_error_is_tried_again_until_the_deadline_and_leaves_a_dead_letter() {
     let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert!(seconds(harness.clock.as_ref()) >= 300.0, "no page is given up before its time is over");
+    let expected = [Source::MUPDF_TIMEOUT_FALLBACK; 3];
+    assert_eq!(sources(&process.result(&job).await), expected);
+    let calls = harness.vision.calls().len();
+    assert!((12..400).contains(&calls), "{calls} calls");
+    // The messages of the pages come back once more.
+    process.work_for(Duration::from_secs(10)).await;
+    assert!(harness.queue.is_empty());
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert_eq!(dead_letters.len(), 3);
+    assert!(dead_letters.iter().all(|kept| kept.value.reason.contains("HTTP 418")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_error_that_passes_costs_no_page() {
+    let harness = Harness::new(&[]);
+    let clock = harness.clock.clone();
+    harness.vision.set_behaviour(move |target, page| match seconds(clock.as_ref()) {
+        ..40.0 => Reply::Fail(VisionError::Unknown { detail: "HTTP 405".into() }),
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(20)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 20);
+    assert!(dead_letters::waiting(&process.app.store, 1).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_error_becomes_a_dead_letter() {
+    let harness = Harness::new(&[("PATIENCE", "0")]);
     harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;

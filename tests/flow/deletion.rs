@@ -42,7 +42,7 @@ use everypage_tests::harness::Harness;
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_job_leaves_nothing_of_its_document() {
-    let harness = Harness::new(&[("BREAKER_FAILURE_THRESHOLD", "1000")]);
+    let harness = Harness::new(&[("BREAKER_FAILURE_THRESHOLD", "1000"), ("PATIENCE", "0")]);
     harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
     let process = harness.start("a");
     webhooks::set(

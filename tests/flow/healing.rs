@@ -216,7 +216,7 @@ async fn a_page_stored_during_finalize_is_in_the_next_version() {
 
 #[tokio::test(start_paused = true)]
 async fn a_page_of_a_cancelled_job_is_not_read_again() {
-    let harness = Harness::new(&[]);
+    let harness = Harness::new(&[("PATIENCE", "0")]);
     harness.vision.set_behaviour(|_, page| match page {
         1 => Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }),
         _ => Reply::Hang,

@@ -7,10 +7,18 @@ use std::{
 };
 
 use everypage_core::{
-    ports::vision::{Allowance, Exceeded, Quota, VisionError},
+    job::JobOptions,
+    ports::clock::Clock,
+    ports::vision::{Allowance, Exceeded, Quota, Usage, VisionError},
     providers::target::{Provider, Target},
+    read::{
+        outcome::CallResult,
+        pages,
+        waiting::{WaitReason, Waiting},
+    },
 };
 use everypage_testkit::{
+    memory::MemoryQueue,
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
@@ -18,6 +26,8 @@ use everypage_tests::{
     harness::{Harness, seconds},
     invariants,
 };
+
+const USAGE: Usage = Usage { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 };
 
 fn limited(retry_after: Option<u64>, allowance: Allowance) -> Reply {
     let retry_after = retry_after.map(Duration::from_secs);
@@ -117,7 +127,7 @@ async fn one_call_that_hangs_does_not_make_its_model_one_that_hangs() {
     for _ in 0..30 {
         let call = paces.begin(&target);
         harness.advance(Duration::from_secs(1)).await;
-        paces.answered(call, 1000, &Allowance::default()).await;
+        paces.answered(call, &USAGE, &Allowance::default()).await;
     }
     assert!(!paces.is_stalled(&target), "it answers other calls");
     harness.advance(Duration::from_secs(10)).await;
@@ -185,4 +195,167 @@ async fn two_limited_providers_share_the_pages() {
     let (read, time) = read(&two_limited_providers(), 40).await;
     assert_eq!(read, 40);
     assert!(time < 14.0, "{time} s");
+}
+
+fn requests(left: u64) -> Allowance {
+    let requests = Some(Quota { left, limit: Some(10), resets_in: Duration::from_secs(60) });
+    Allowance { requests, ..Allowance::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn headers_that_announce_room_end_a_pause_early() {
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
+    let paces = &process.app.reader.paces;
+    let target = Target::new(Provider::OpenAi, "gpt-5.4");
+    let (first, second) = (paces.begin(&target), paces.begin(&target));
+    paces.answered(first, &USAGE, &requests(0)).await;
+    assert!(paces.paused(&target).await.is_some());
+    // Another process sees it, too.
+    let other = harness.start("b").app.reader.paces.clone();
+    assert!(other.paused(&target).await.is_some());
+    assert!(paces.answered(second, &USAGE, &requests(9)).await.has_resumed);
+    assert_eq!(paces.paused(&target).await, None);
+    harness.advance(Duration::from_secs(1)).await;
+    assert_eq!(other.paused(&target).await, None);
+    // What a refused call was asked to wait is not cut short.
+    let calls = [paces.begin(&target), paces.begin(&target)];
+    let [refused, answered] = calls;
+    paces.rate_limited(refused, 2, Some(Duration::from_secs(30)), &Allowance::default()).await;
+    assert!(!paces.answered(answered, &USAGE, &requests(9)).await.has_resumed);
+    assert!(paces.paused(&target).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_waits_for_the_providers_quota_says_so() {
+    let harness = Harness::new(&[("FAILOVER", "openai:gpt-5.4"), ("MAX_INFLIGHT_PER_MODEL", "10")]);
+    let clock = harness.clock.clone();
+    let bucket: Mutex<Bucket> = Mutex::default();
+    harness.vision.set_behaviour(move |target, page| {
+        let (is_taken, allowance) = bucket.lock().unwrap().take(seconds(clock.as_ref()), 10.0, 1.0);
+        match is_taken {
+            true => Reply::Announce(Duration::from_millis(500), read_by(target, page), allowance),
+            false => limited(Some(1), allowance),
+        }
+    });
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(60)).await.unwrap().job.id;
+    assert!(process.kill_after(&id, Duration::from_secs(20)).await.is_none());
+    let pages = pages::all(&process.app.store, &id).await.unwrap();
+    let waiting: Vec<WaitReason> =
+        pages.values().filter_map(|page| page.value.waiting.as_ref()).map(|waiting| waiting.reason).collect();
+    assert!(waiting.contains(&WaitReason::QuotaUsedUp), "{waiting:?}");
+    assert!(!waiting.contains(&WaitReason::NoSlot), "{waiting:?}");
+}
+
+/// In an outage a page shows until when it waits, also when it is found to wait longer.
+#[tokio::test(start_paused = true)]
+async fn a_page_that_waits_longer_shows_until_when() {
+    let harness = Harness::new(&[("FAILOVER", "openai:gpt-5.4")]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(6)).await.unwrap().job.id;
+    let look = async {
+        let mut seen = 0;
+        for second in 0..120 {
+            harness.advance(Duration::from_millis(990)).await;
+            for page in pages::all(&process.app.store, &id).await.unwrap().into_values() {
+                if let Some(Waiting { until, .. }) = page.value.waiting {
+                    seen += 1;
+                    // A moment for the worker to receive it.
+                    let late = harness.clock.now().duration_since(until).as_secs_f64();
+                    assert!(
+                        late < 2.0,
+                        "after {second} s: page {} waits until {late} s ago",
+                        page.value.page
+                    );
+                }
+            }
+        }
+        seen
+    };
+    let seen = tokio::select! {
+        seen = look => seen,
+        job = process.finish(&id) => panic!("{:?}", job.state),
+    };
+    assert!(seen > 300, "{seen}");
+}
+
+/// Like SQS, whose messages come back after 5 s at most.
+#[tokio::test(start_paused = true)]
+async fn a_backoff_that_is_longer_than_the_queues_delay_is_kept() {
+    let mut harness = Harness::new(&[
+        ("FAILOVER", "openai:gpt-5.4"),
+        ("BREAKER_FAILURE_THRESHOLD", "100"),
+        ("HEDGE", "off"),
+    ]);
+    harness.queue = Arc::new(MemoryQueue::that_cannot_wake(harness.clock.clone()));
+    let (clock, times) = (harness.clock.clone(), Arc::new(Mutex::new(vec![])));
+    let called = times.clone();
+    harness.vision.set_behaviour(move |target, page| {
+        let now = seconds(clock.as_ref());
+        called.lock().unwrap().push(now);
+        let retry_after = Some(Duration::from_secs(20));
+        match called.lock().unwrap().len() {
+            1 => Reply::Fail(VisionError::Transient { detail: "503".into(), retry_after }),
+            _ => answer(target, page, 500),
+        }
+    });
+    assert_eq!(read(&harness, 1).await.0, 1);
+    let times = times.lock().unwrap().clone();
+    assert!(times.len() == 2 && times[1] - times[0] >= 20.0, "{times:?}");
+}
+
+/// One model takes one call at a time, of 4 s each: its pages keep no worker from those of another model.
+#[tokio::test(start_paused = true)]
+async fn pages_of_a_slow_model_do_not_hold_up_those_of_another() {
+    let harness =
+        Harness::new(&[("MAX_INFLIGHT_PER_MODEL", "1"), ("WORKER_CONCURRENCY", "6"), ("HEDGE", "off")]);
+    harness.vision.set_behaviour(|target, page| match target.provider {
+        Provider::OpenAi => answer(target, page, 4000),
+        _ => answer(target, page, 500),
+    });
+    let process = harness.start("a");
+    let submit = async |model: &str, pages| {
+        let change = |options: &mut JobOptions| options.failover = model.parse().unwrap();
+        process.submit_with(&FakeDocument::graphics(pages), change, None, None).await.unwrap().job.id
+    };
+    let slow = submit("openai:gpt-5.4", 40).await;
+    let quick = submit("anthropic:claude-sonnet-4-6", 1).await;
+    let both = async {
+        let started = seconds(harness.clock.as_ref());
+        harness.advance(Duration::from_secs(10)).await;
+        let waits = async {
+            let job = process.driver.drive(&quick).await.unwrap();
+            (job, seconds(harness.clock.as_ref()) - started - 10.0)
+        };
+        waits.await
+    };
+    let (job, took) = tokio::select! {
+        done = both => done,
+        _ = process.finish(&slow) => panic!("the slow job ended first"),
+    };
+    invariants::succeeded(&job);
+    assert!(took < 2.0, "{took} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_without_a_reply_are_recorded_with_what_they_may_cost() {
+    let harness = Harness::new(&[("BUDGET_USD", "5")]);
+    harness.vision.set_behaviour(|target, page| match (target.model.as_str(), page) {
+        ("gpt-5.4", 1) => Reply::Hang,
+        _ => answer(target, page, 500),
+    });
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    let document = process.result(&job).await;
+    let calls = &document.pages[0].calls;
+    let ended: Vec<(CallResult, bool)> = calls.iter().map(|call| (call.result, call.is_estimated)).collect();
+    assert_eq!(ended, [(CallResult::CutOff, true), (CallResult::Answered, false)]);
+    // An image of 6,000 tokens at most, 500 for the frame, and the text.
+    let tokens = calls[0].input_tokens;
+    assert!((6500..12_000).contains(&tokens), "{tokens}");
+    assert!(calls[0].cost_micro_usd > calls[1].cost_micro_usd, "{calls:?}");
+    assert_eq!(document.metadata.cost_micro_usd.0, calls[0].cost_micro_usd.0 + calls[1].cost_micro_usd.0);
 }

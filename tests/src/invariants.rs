@@ -79,7 +79,7 @@ pub fn read_and_recorded(document: &ResultDocument, vision: &FakeVision, sent: u
     let from: Vec<Source> = document.pages.iter().map(|page| page.source).collect();
     assert_eq!(from.iter().filter(|source| **source == Source::AI).count(), sent as usize, "{from:?}");
     let calls = document.pages.iter().flat_map(|page| &page.calls);
-    let recorded = calls.filter(|call| call.cost_micro_usd.0 > 0).count();
+    let recorded = calls.filter(|call| call.cost_micro_usd.0 > 0 && !call.is_estimated).count();
     let answers = vision.answers().len();
     assert!(
         recorded <= answers && recorded + lost >= answers,

@@ -28,6 +28,8 @@ const REFUSAL_MESSAGE: &str = "blocked by content filtering";
 pub(crate) enum Meaning {
     /// No model of the provider can be called with this key or account.
     BadAccess,
+    /// The key may not call the provider's models.
+    NoAccess,
     UnknownModel,
     /// Too many calls, or no money left.
     Exhausted,
@@ -69,6 +71,7 @@ impl Call<'_> {
         let detail = self.detail(&self.message(status, &error));
         match self.meaning(status, &error) {
             Meaning::BadAccess => VisionError::Configuration { detail, scope: Scope::Provider },
+            Meaning::NoAccess => VisionError::Configuration { detail, scope: Scope::Access },
             Meaning::UnknownModel => VisionError::Configuration { detail, scope: Scope::Model },
             Meaning::Exhausted => {
                 let announced = rate_limit::allowance(self.target.provider, &reply.headers);
@@ -101,7 +104,8 @@ impl Call<'_> {
             404 => Meaning::UnknownModel,
             400..=499 if error.has_code("model_not_found") => Meaning::UnknownModel,
             403 if error.is_flagged => Meaning::Refused,
-            401 | 403 => Meaning::BadAccess,
+            401 => Meaning::BadAccess,
+            403 => Meaning::NoAccess,
             400 if error.is_refusal() => Meaning::Refused,
             400 | 413 | 422 => Meaning::BadRequest,
             408 | 409 | 500..=599 => Meaning::Transient,

@@ -5,10 +5,10 @@
 //! outbox, visibility), so a broken variant is a port that does not do all of it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -77,10 +77,11 @@ pub enum BrokenVariant {
     CallsRecordedTwice,
     SeatsKept,
     LineNotListed,
+    OthersFailuresKept,
 }
 
 impl BrokenVariant {
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
         Self::UnconditionalSlots,
@@ -119,6 +120,7 @@ impl BrokenVariant {
         Self::CallsRecordedTwice,
         Self::SeatsKept,
         Self::LineNotListed,
+        Self::OthersFailuresKept,
     ];
 
     pub fn description(self) -> &'static str {
@@ -161,6 +163,7 @@ impl BrokenVariant {
             Self::CallsRecordedTwice => "the calls of a page's first round are recorded twice",
             Self::SeatsKept => "the seat of a job that has ended is not given back",
             Self::LineNotListed => "documents that wait for room are not found",
+            Self::OthersFailuresKept => "a success resets only the failures that its own process counted",
         }
     }
 }
@@ -188,6 +191,8 @@ pub struct BrokenPort<P: ?Sized> {
     pub bus: Arc<dyn Bus>,
     pub calls: AtomicU64,
     pub open_calls: OpenCalls,
+    /// Breakers whose failures this process has counted.
+    pub failed: Mutex<BTreeSet<String>>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -276,6 +281,11 @@ impl BrokenPort<dyn Records> {
                 None
             }
             Change::Put { draft, .. }
+                if self.variant == BrokenVariant::OthersFailuresKept && self.resets_others(draft) =>
+            {
+                None
+            }
+            Change::Put { draft, .. }
                 if self.variant == BrokenVariant::LostPageCallsDropped
                     && draft.key.sort.starts_with(record::UNCLAIMED_CALLS) =>
             {
@@ -309,6 +319,22 @@ impl BrokenPort<dyn Records> {
         })
     }
 
+    /// Whether the draft is a closed breaker without failures, of which this process has counted none.
+    fn resets_others(&self, draft: &Draft) -> bool {
+        if draft.key.partition != record::BREAKERS {
+            return false;
+        }
+        let body: Value = serde_json::from_str(&draft.body).unwrap_or_default();
+        let breaker = &body["breaker"];
+        if breaker["failures"].as_u64() > Some(0) {
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(draft.key.sort.clone());
+            return false;
+        }
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).remove(&draft.key.sort);
+        // One that closes after a probe has no cause.
+        !failed && breaker["state"] == "closed" && breaker["cause"].is_string()
+    }
+
     /// Whether the draft is a budget with fewer reservations than are stored.
     async fn gives_back(&self, draft: &Draft) -> Result<bool, Fault> {
         let count = |body: &str| {
@@ -340,6 +366,7 @@ impl BrokenPort<dyn Records> {
             let mut body: Value = serde_json::from_str(&item.draft.body).unwrap_or_default();
             if let Some(pace) = body.as_object_mut() {
                 pace.remove("paused_until");
+                pace.remove("used_up_until");
             }
             item.draft.body = body.to_string();
         }

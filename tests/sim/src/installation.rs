@@ -129,15 +129,18 @@ impl Installation {
             breaker: settings.breaker,
             max_in_flight,
             cooldown,
+            results_are_counted: plan.breakers_see_every_failure(),
             writes_succeed: plan.writes_succeed(),
+            workers_leave: plan.invocation.is_some(),
         };
         let observer = Observer::new(clock.clone(), records.clone(), expected, keep_log);
         let (plan, observer) = (Arc::new(plan), Arc::new(observer));
-        let queue = Arc::new(if plan.queue_has_dead_letters {
+        let queue = if plan.queue_has_dead_letters {
             MemoryQueue::with_dead_letter_queue(clock, settings.max_receive_count)
         } else {
             MemoryQueue::new(clock)
-        });
+        };
+        let queue = Arc::new(if plan.invocation.is_some() { queue.without_wakes() } else { queue });
         let failover_order = settings.failover_order().steps(Tier::Primary);
         Arc::new(Self {
             queue: Arc::new(ChaosQueue::new(queue, &plan, &observer)),

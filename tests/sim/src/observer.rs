@@ -73,8 +73,12 @@ pub struct Expected {
     pub max_in_flight: InFlightLimit,
     /// The minimum cooldown of a failed model, if no fault keeps its breaker from recording failures.
     pub cooldown: Option<Duration>,
+    /// Whether no fault keeps a breaker from counting results.
+    pub results_are_counted: bool,
     /// Whether no fault keeps a worker from storing an answer.
     pub writes_succeed: bool,
+    /// Whether workers leave before the deadline: then their last calls are doubled, too.
+    pub workers_leave: bool,
     /// Whether every process knows of the pause of a model soon after it was stored.
     pub pauses_are_seen: bool,
 }
@@ -115,12 +119,14 @@ pub struct Seen {
     pub recorded: BTreeMap<u64, Duration>,
     /// The stored limits of each model, with their times.
     limits: BTreeMap<String, Vec<(Duration, usize)>>,
-    /// The stored pauses of each model: when they were stored, and when they end.
-    pauses: BTreeMap<String, Vec<(Duration, Duration)>>,
+    /// The stored pauses of each model, by the field that has them: when they were stored, and when they end.
+    pauses: BTreeMap<(String, &'static str), Vec<(Duration, Duration)>>,
     /// When each model failed last.
     failed: BTreeMap<Target, Duration>,
     /// Each stored breaker, and when it opened last.
     breakers: BTreeMap<String, (Breaker, Duration)>,
+    /// When the generation of each stored breaker began.
+    generations: BTreeMap<String, Duration>,
     /// Number of calls while a breaker was half open, by its name and generation.
     probes: BTreeMap<(String, u64), usize>,
     /// How often each kind of fault occurred.
@@ -288,8 +294,10 @@ impl Observer {
             return Ok(());
         }
         let (now, seen) = (self.now(), self.seen());
-        let pauses = seen.pauses.get(&target.to_string()).map(Vec::as_slice).unwrap_or_default();
-        let broken = pauses.iter().find(|(stored, until)| *stored + LIMIT_CACHE_TIME < now && now < *until);
+        let name = target.to_string();
+        let mut pauses =
+            seen.pauses.iter().filter(|((model, _), _)| *model == name).flat_map(|(_, pauses)| pauses);
+        let broken = pauses.find(|(stored, until)| *stored + LIMIT_CACHE_TIME < now && now < *until);
         match broken {
             Some((stored, until)) => Err(format!(
                 "called during a pause that was stored at {} and ends at {}",
@@ -303,7 +311,7 @@ impl Observer {
     /// One call in twenty of all processes together is doubled, and those of pages that have no time for another
     /// round. Where leases may expire, two calls for a page may be those of two workers.
     fn hedges_are_bounded(&self, number: usize) -> Result<(), String> {
-        if !self.expected.writes_succeed {
+        if !self.expected.writes_succeed || self.expected.workers_leave {
             return Ok(());
         }
         let mut seen = self.seen();
@@ -368,6 +376,35 @@ impl Observer {
         let last = seen.failed.get(target).copied();
         if last.is_none_or(|last| started > last + BREAKER_CACHE_TIME) {
             seen.failed.insert(target.clone(), now);
+        }
+    }
+
+    /// A breaker opens after failures in a row: since the first of them the model has answered no call of this
+    /// generation. A process that cached the breaker in the last second does not look at it after a success.
+    fn opens_after_failures_in_a_row(&self, name: &str, was: &Breaker, is: &Breaker) -> Result<(), String> {
+        let opens = was.state == breaker::State::Closed && matches!(is.state, breaker::State::Open { .. });
+        let has_expired = is.generation != was.generation + 1;
+        if !self.expected.results_are_counted || !opens || has_expired || is.misconfigured {
+            return Ok(());
+        }
+        let (now, seen) = (self.now(), self.seen());
+        let Some(first) = is.failing_since.map(|at| self.since(at)) else { return Ok(()) };
+        let generation = seen.generations.get(name).map_or(Duration::ZERO, |at| *at + BREAKER_CACHE_TIME);
+        let counted = first + BREAKER_CACHE_TIME + self.expected.max_clock_difference;
+        let success = seen.calls.iter().find(|call| {
+            let is_own = call.answered && Guarded::Model(call.target.clone()).name() == name;
+            is_own
+                && call.started >= generation
+                && call.ended.is_some_and(|ended| counted < ended && ended + SAME_TIME < now)
+        });
+        match success.and_then(|call| call.ended) {
+            Some(ended) => Err(format!(
+                "opened by {} failures since {}, although the model had answered at {}",
+                is.failures,
+                time(first),
+                time(ended)
+            )),
+            None => Ok(()),
         }
     }
 
@@ -469,12 +506,18 @@ impl Observer {
             // Less than a second is the machine's, and differs between runs.
             let paused = body["paused_until"].as_str().and_then(|time| time.get(..19)).unwrap_or("never");
             self.log(|| format!("limit of {} is {limit}, paused until {paused}", key.sort));
-            let until = body["paused_until"].as_str().and_then(|time| time.parse().ok());
-            let until = until.map(|until| self.since(until)).filter(|until| now < *until);
             let mut seen = self.seen();
-            if let Some(until) = until {
-                let pauses = seen.pauses.entry(key.sort.clone()).or_default();
-                if pauses.last().is_none_or(|(_, last)| *last != until) {
+            for (field, ends_early) in [("paused_until", false), ("used_up_until", true)] {
+                let until = body[field].as_str().and_then(|time| time.parse().ok());
+                let until = until.map(|until| self.since(until)).filter(|until| now < *until);
+                let pauses = seen.pauses.entry((key.sort.clone(), field)).or_default();
+                // Headers that announce room end the pause that headers began.
+                if let Some((_, last)) = pauses.last_mut().filter(|_| ends_early) {
+                    *last = (*last).min(until.unwrap_or(now));
+                }
+                if let Some(until) = until
+                    && pauses.last().is_none_or(|(_, last)| *last != until)
+                {
                     pauses.push((now, until));
                 }
             }
@@ -497,8 +540,12 @@ impl Observer {
             let current = was.current(self.clock.now(), &self.expected.breaker);
             self.check(&at(), read_invariants::opened_once(&current, &is));
             self.check(&at(), read_invariants::probed_late_enough(&current, &is));
+            self.check(&at(), self.opens_after_failures_in_a_row(&key.sort, &was, &is));
             let now = self.now();
             let mut seen = self.seen();
+            if was.generation != is.generation {
+                seen.generations.insert(key.sort.clone(), now);
+            }
             let opens = matches!(is.state, breaker::State::Open { .. });
             let opened = match seen.breakers.get(&key.sort) {
                 Some((_, opened)) if !opens => *opened,
@@ -523,6 +570,7 @@ impl Observer {
         let lists = [&body["earlier_calls"], &body["outcome"]["calls"], &body["calls"]];
         let calls = lists.into_iter().filter_map(Value::as_array).flatten();
         let (now, mut seen) = (self.now(), self.seen());
+        let calls = calls.filter(|call| call["is_estimated"] != true);
         for tokens in calls.filter_map(|call| call["input_tokens"].as_u64()) {
             seen.recorded.entry(tokens).or_insert(now);
         }

@@ -138,6 +138,7 @@ pub fn break_ports(ports: Ports, variant: BrokenVariant, process: usize) -> Port
             bus: bus.clone(),
             calls: AtomicU64::default(),
             open_calls: OpenCalls::default(),
+            failed: Mutex::default(),
             clock: clock.clone(),
         }
     }

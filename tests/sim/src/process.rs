@@ -9,16 +9,24 @@ use everypage_core::{
     job::jobs,
     notify::{deliver, relay},
     providers::target::Tier,
-    read::pages,
+    read::{
+        dispatch::{Disposition, dispatch_until},
+        pages,
+    },
     recover::sweep::sweep,
     sagas,
+    time::after,
 };
 use everypage_local::{Driver, LocalFlow};
-use futures::{StreamExt, stream::FuturesUnordered};
+use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::installation::{Installation, ORPHAN_SCAN_INTERVAL, Request};
 
+/// Workers of a process like those of Lambda, and the messages that each takes at a time.
+const INVOCATIONS: usize = 3;
+const BATCH_SIZE: usize = 3;
+const RECEIVE_INTERVAL: Duration = Duration::from_millis(250);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One process: workers, relay, webhooks, sweep, requests, and the jobs that it drives.
@@ -31,7 +39,12 @@ pub async fn run_process(
     requests: mpsc::UnboundedReceiver<Request>,
 ) {
     tokio::join!(
-        driver.work(),
+        async {
+            match installation.plan.invocation {
+                Some(time) => drop(join_all((0..INVOCATIONS).map(|_| invoke_workers(&app, time))).await),
+                None => driver.work().await,
+            }
+        },
         relay::run(&app.publisher),
         deliver::run(&app.publisher),
         async {
@@ -44,6 +57,27 @@ pub async fn run_process(
         serve_requests(&app, requests),
         drive_jobs(&installation, process, &app, &driver, &flow),
     );
+}
+
+/// Receives and processes messages as on AWS: a few at a time, by workers that have to leave after `time`.
+async fn invoke_workers(app: &App, time: Duration) {
+    let (clock, queue) = (&app.store.clock, &app.queue);
+    loop {
+        let received = queue.receive(BATCH_SIZE, app.settings.page_visibility).await.unwrap_or_default();
+        if received.is_empty() {
+            clock.sleep(RECEIVE_INTERVAL).await;
+            continue;
+        }
+        let leave_by = after(clock.now(), time);
+        // A message that is neither deleted nor put back is delivered again.
+        join_all(received.iter().map(|delivery| async move {
+            match dispatch_until(&app.reader, delivery, leave_by).await {
+                Disposition::Done => drop(queue.delete(&delivery.receipt).await),
+                Disposition::Later(pause) => drop(queue.put_back(&delivery.receipt, pause).await),
+            }
+        }))
+        .await;
+    }
 }
 
 /// The work that a schedule starts every minute on AWS.

@@ -30,6 +30,8 @@ const MAX_PAUSES: Duration = Duration::from_secs(20);
 const FAILURE_TIME: Duration = Duration::from_secs(2);
 /// The time from the reading of the pages of a job to the publication of its result.
 const READING_TIME: Duration = Duration::from_secs(1);
+/// Where pages can't be woken, they come back after at most this time.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 const SLOW_READING_TIME: Duration = Duration::from_secs(120);
 /// A process stores what it knows of a call within this time.
 const ROUND_TIME: Duration = Duration::from_secs(150);
@@ -152,6 +154,9 @@ fn needed_time(installation: &Installation, model: usize, deadline: Duration) ->
         }
         had_fault |= faulty == model;
     }
+    if plan.invocation.is_some() {
+        pause += RECHECK_INTERVAL * 2;
+    }
     let width = (workers as u32).min(limit).max(1);
     let call = settings.request_timeout.min(deadline / 2);
     let page = plan.latency.max() + call * silent + FAILURE_TIME + pause;
@@ -165,7 +170,7 @@ fn refused(page: &PageResult, target: &Target) -> bool {
         call.target == *target
             && matches!(
                 call.result,
-                Request | Refusal | Empty | Incomplete | Invented | Truncated | Repeating | Unknown
+                Request | Refusal | Empty | Incomplete | Invented | Truncated | Repeating
             )
     })
 }
@@ -202,7 +207,7 @@ pub async fn answered_calls_are_recorded(installation: &Installation, inspector:
     let mut published: BTreeMap<usize, Duration> = BTreeMap::new();
     for job in all_jobs(inspector).await {
         let stored = stored_calls(inspector, &job).await.map_err(|fault| fault.to_string())?;
-        for call in &stored {
+        for call in stored.iter().filter(|call| !call.is_estimated) {
             let found = recorded.entry(call.input_tokens).or_default();
             *found = (found.0 + 1, call.cost_micro_usd.0);
         }
@@ -212,7 +217,7 @@ pub async fn answered_calls_are_recorded(installation: &Installation, inspector:
         let Ok(Some(document)) = results::read_document(inspector.blobs.as_ref(), &job, None).await else {
             return Err(format!("the result of job {} can't be read", job.id));
         };
-        for call in document.pages.iter().flat_map(|page| &page.calls) {
+        for call in document.pages.iter().flat_map(|page| &page.calls).filter(|call| !call.is_estimated) {
             *in_results.entry(call.input_tokens).or_default() += 1;
         }
         let seen = installation.observer.seen();

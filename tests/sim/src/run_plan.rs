@@ -72,6 +72,8 @@ pub struct RunPlan {
     /// How far the indexes lag behind the records.
     pub lag: Duration,
     pub latency: ModelLatency,
+    /// Like Lambda: workers receive a few messages, leave after this time, and no message can be woken.
+    pub invocation: Option<Duration>,
 }
 
 /// How long calls to a model without a fault take.
@@ -112,6 +114,13 @@ impl RunPlan {
         let mut plan = Self::from_seed_v7(seed);
         plan.limit_open_jobs(seed);
         plan.add_two_budgets(seed);
+        // It draws nothing, so that other seeds keep their meaning.
+        plan.invocation = match seed % 16 {
+            6 => Some(Duration::from_secs(330)),
+            // Shorter than some calls may take: they are cut off.
+            14 => Some(Duration::from_secs(12)),
+            _ => None,
+        };
         plan
     }
 
@@ -222,6 +231,7 @@ impl RunPlan {
             credits: None,
             lag: Duration::ZERO,
             latency: ModelLatency::Uniform,
+            invocation: None,
         };
         // Most runs have a few faults, some have many, a few have none; half of them mix all kinds.
         let count = *pick(&mut rng, &[0, 1, 2, 3, 4, 6, 9]);
@@ -654,6 +664,9 @@ impl fmt::Display for RunPlan {
         }
         if self.latency != ModelLatency::Uniform {
             writeln!(f, "  latency: {:?}", self.latency)?;
+        }
+        if let Some(time) = self.invocation {
+            writeln!(f, "  workers leave after {} s", time.as_secs())?;
         }
         if !self.lag.is_zero() {
             writeln!(f, "  indexes lag by {}", time(self.lag))?;

@@ -55,6 +55,9 @@ fn simpler(plan: &RunPlan) -> Vec<RunPlan> {
     if !plan.lag.is_zero() {
         with(&|plan| plan.lag = Duration::ZERO);
     }
+    if plan.invocation.is_some() {
+        with(&|plan| plan.invocation = None);
+    }
     if plan.queue_has_dead_letters {
         with(&|plan| plan.queue_has_dead_letters = false);
     }

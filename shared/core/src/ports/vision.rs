@@ -90,19 +90,23 @@ pub struct Quota {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
     pub requests: Option<Quota>,
-    /// The tightest limit that counts tokens.
+    /// The tightest limit that counts input tokens, alone or with those of the answer.
     pub tokens: Option<Quota>,
+    /// The limit that counts the tokens of answers.
+    pub output_tokens: Option<Quota>,
     /// The limit that refused the call, where the provider names it.
     pub exceeded: Option<Exceeded>,
 }
 
 impl Allowance {
+    /// The limits of which something is announced.
+    pub fn quotas(&self) -> impl Iterator<Item = Quota> {
+        [self.requests, self.tokens, self.output_tokens].into_iter().flatten()
+    }
+
     /// Whether it says how large a limit is that is not full.
     pub fn is_sized(&self) -> bool {
-        self.requests
-            .into_iter()
-            .chain(self.tokens)
-            .any(|quota| quota.limit.is_some_and(|limit| quota.left < limit))
+        self.quotas().any(|quota| quota.limit.is_some_and(|limit| quota.left < limit))
     }
 }
 
@@ -127,6 +131,8 @@ pub struct Answer {
 pub enum Scope {
     /// Bad or missing key: no model of this provider can be called.
     Provider,
+    /// The key may not call the provider's models, at least not now: 403.
+    Access,
     /// Unknown model: the provider's other models may work.
     Model,
 }

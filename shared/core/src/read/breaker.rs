@@ -56,6 +56,9 @@ pub struct Breaker {
     /// It opened because of the settings, which no time repairs: a bad key, an unknown model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub misconfigured: bool,
+    /// The provider's words may have another cause, which passes. Since when it has said nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubted_since: Option<Timestamp>,
     /// The failure that was counted last, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
@@ -74,7 +77,16 @@ pub enum FailureKind {
     /// Opens the breaker when it is one too many in a row.
     Transient,
     /// Opens it immediately.
-    Configuration,
+    Configuration(Certainty),
+}
+
+/// How certain it is that a failure is one of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certainty {
+    /// A rejected or missing key.
+    Certain,
+    /// Gateways and providers also answer 403 and 404 for a while during a deployment.
+    Doubtful,
 }
 
 /// Whether the page that wants to call a model has another one.
@@ -205,15 +217,17 @@ impl Breaker {
         }
         let failures = current.failures + 1;
         let opens = match &current.state {
-            State::Closed => kind == FailureKind::Configuration || failures >= policy.failure_threshold,
+            State::Closed => kind != FailureKind::Transient || failures >= policy.failure_threshold,
             State::Open { .. } => return None,
             State::HalfOpen { .. } if !pass.probe => return None,
             State::HalfOpen { .. } => true,
         };
-        let misconfigured = kind == FailureKind::Configuration;
+        let doubted_since = (kind == FailureKind::Configuration(Certainty::Doubtful))
+            .then(|| current.doubted_since.unwrap_or(now));
         let next = Breaker {
             failures,
-            misconfigured,
+            misconfigured: kind != FailureKind::Transient,
+            doubted_since,
             failing_since: current.failing_since.or(Some(now)),
             changed_at: Some(now),
             cause: cause.to_owned(),
@@ -247,10 +261,20 @@ impl Breaker {
         }
     }
 
-    /// Whether a probe has confirmed that the settings are wrong: until a person changes them, no call
+    /// Whether probes have confirmed that the settings are wrong: until a person changes them, no call
     /// can succeed.
     pub fn is_confirmed_misconfigured(&self) -> bool {
-        self.misconfigured && self.trips > 1 && matches!(self.state, State::Open { .. })
+        let is_old_enough = match (self.doubted_since, self.changed_at) {
+            (Some(since), Some(opened_at)) => after(since, MIN_DOUBT) <= opened_at,
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        is_old_enough && self.misconfigured && self.trips > 1 && matches!(self.state, State::Open { .. })
+    }
+
+    /// Whether the model has answered after failures since `time`: the breaker closed, or its count was reset.
+    pub fn has_recovered_since(&self, time: Timestamp) -> bool {
+        self.state == State::Closed && self.failures == 0 && self.changed_at.is_some_and(|at| time < at)
     }
 
     fn closed(&self, now: Timestamp) -> Breaker {
@@ -265,6 +289,8 @@ pub const MIN_PROBE_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PROBE_PAUSE: Duration = Duration::from_secs(10);
 /// The shortest where the settings are wrong, as far as is known: a key may be in the middle of a change.
 pub const MIN_CONFIGURATION_PAUSE: Duration = Duration::from_secs(5);
+/// How long a provider has to say that the settings are wrong where that may pass.
+const MIN_DOUBT: Duration = Duration::from_secs(30);
 /// How soon a page looks again while a probe is in flight.
 const PROBE_RECHECK: Duration = Duration::from_secs(2);
 

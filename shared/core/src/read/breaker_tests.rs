@@ -71,7 +71,7 @@ fn the_calls_in_flight_when_it_opened_belong_to_the_same_outage() {
 #[test]
 fn a_bad_key_opens_it_immediately_and_no_time_repairs_it() {
     let breaker = Breaker::default();
-    let kind = FailureKind::Configuration;
+    let kind = FailureKind::Configuration(Certainty::Certain);
     let open = breaker.failed(&pass(&breaker, at(0)), kind, "401", at(0), &policy()).unwrap();
     assert_eq!(open.state, State::Open { until: at(30) });
     assert!(open.misconfigured);
@@ -104,12 +104,15 @@ fn pages_without_another_model_probe_when_the_outage_has_lasted_an_eighth_longer
     assert_eq!(early[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 15]);
     assert!(early.last() > Some(&289) && early.len() < 50, "{early:?}");
     // One early probe confirms that the settings are wrong.
-    assert_eq!(probes(Urgency::NoOtherModel, Configuration, 200), [5, 65, 185]);
+    assert_eq!(probes(Urgency::NoOtherModel, Configuration(Certainty::Certain), 200), [5, 65, 185]);
+    // Where the provider's words may have another cause, it takes half a minute of them.
+    let doubtful = probes(Urgency::NoOtherModel, Configuration(Certainty::Doubtful), 400);
+    assert_eq!(doubtful, [5, 10, 15, 20, 25, 30, 330]);
 }
 
 #[test]
 fn wrong_settings_are_confirmed_by_a_probe() {
-    let (breaker, kind) = (Breaker::default(), FailureKind::Configuration);
+    let (breaker, kind) = (Breaker::default(), FailureKind::Configuration(Certainty::Certain));
     let open = breaker.failed(&pass(&breaker, at(0)), kind, "401", at(0), &policy()).unwrap();
     assert!(!open.is_confirmed_misconfigured());
     let Admission::Probe { pass, next } = open.admit("a", Urgency::NoOtherModel, at(5), &policy()) else {

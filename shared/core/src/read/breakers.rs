@@ -27,7 +27,7 @@ use crate::{
     },
     providers::target::{Provider, Target},
     read::{
-        breaker::{Admission, Breaker, FailureKind, Pass, State, Urgency, event_between},
+        breaker::{Admission, Breaker, FailureKind, Pass, Urgency, event_between},
         telemetry,
     },
     records::{Versioned, decode, encode},
@@ -64,6 +64,8 @@ impl Breakers {
 #[derive(Default)]
 struct Cache {
     read: Mutex<HashMap<String, (Timestamp, Breaker)>>,
+    /// When a success last asked for a breaker that was not cached.
+    asked: Mutex<HashMap<String, Timestamp>>,
 }
 
 impl Cache {
@@ -76,6 +78,20 @@ impl Cache {
     /// The breaker as it was read last, however long ago.
     async fn known(&self, name: &str) -> Option<Breaker> {
         self.read.lock().await.get(name).map(|(_, breaker)| breaker.clone())
+    }
+
+    /// Whether a success has to look at the breaker: the first one that finds it uncached has it read, for all that
+    /// follow within a second.
+    async fn is_due(&self, name: &str, now: Timestamp) -> bool {
+        if self.recent(name, now).await.is_some() {
+            return true;
+        }
+        let mut asked = self.asked.lock().await;
+        let is_due = asked.get(name).is_none_or(|at| now >= after(*at, CACHED_FOR));
+        if is_due {
+            asked.insert(name.to_owned(), now);
+        }
+        is_due
     }
 
     async fn put(&self, name: &str, now: Timestamp, breaker: Breaker) {
@@ -261,17 +277,20 @@ async fn admit_one(
     }
 }
 
-/// Reports a success: closes a half-open breaker, resets the failure count. Returns whether a breaker closed:
-/// pages may be waiting for that.
+/// Reports a success: closes a half-open breaker, resets the failure count, which other processes may have raised
+/// while the call was in flight. Returns whether a breaker closed: pages may be waiting for that.
 pub async fn succeeded(breakers: &Breakers, target: &Target, passes: &Passes) -> bool {
+    let is_probe = passes.of(target).iter().any(|(_, pass)| pass.as_ref().is_some_and(|pass| pass.probe));
+    if !is_probe
+        && !breakers.cache.is_due(&Guarded::Model(target.clone()).name(), breakers.store.clock.now()).await
+    {
+        return false;
+    }
+    // Both in one request; where that fails, one by one below. The next call finds them cached.
+    let _ = refresh(breakers, target, std::slice::from_ref(target)).await;
     let mut has_closed = false;
     for (guarded, pass) in passes.of(target) {
         let Some(pass) = pass else { continue };
-        // Nothing was counted as far as this process knows, however long ago it looked: no read is spent.
-        let known = breakers.cache.known(&guarded.name()).await;
-        if !pass.probe && known.is_some_and(|known| known.failures == 0 && known.state == State::Closed) {
-            continue;
-        }
         let step = |breaker: &Breaker, now| breaker.succeeded(pass, now, &breakers.settings.breaker);
         has_closed |= report(breakers, &guarded, step, None).await && pass.probe;
     }
@@ -294,6 +313,12 @@ pub async fn available_at(
         }
     }
     latest.map(|at| (at, is_misconfigured))
+}
+
+/// Whether the model has answered after failures since `time`, by what was read last.
+pub async fn has_recovered_since(breakers: &Breakers, target: &Target, time: Timestamp) -> bool {
+    let known = breakers.cache.known(&Guarded::Model(target.clone()).name()).await;
+    known.is_some_and(|breaker| breaker.has_recovered_since(time))
 }
 
 /// Openings in a row of the model's breaker, by what was read last.

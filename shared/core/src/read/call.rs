@@ -8,11 +8,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{
-    breaker::FailureKind,
+    breaker::{Certainty, FailureKind},
     breakers::{self, Passes},
     budget::{CallBudget, CallTime, call_time},
     expenses::Granted,
     flex::FLEX_TIMEOUT,
+    funds,
     observed::StartedCall,
     outcome::{CallResult, ModelCall},
     page_task::PageTask,
@@ -105,11 +106,16 @@ impl PlannedCall<'_> {
         let target = self.target.clone();
         let metric = telemetry::Call::to(&target);
         let mut span = telemetry::call_span(&reader.store, self.task.trace, &target);
-        let reply = reader.slots.while_held(&self.admitted.slot, self.reply(&cut)).await;
+        let mut is_sent = false;
+        let reply = reader.slots.while_held(&self.admitted.slot, self.reply(&cut, &mut is_sent)).await;
         self.replied.cancel();
         let latency = until(started, reader.store.clock.now());
         let mut call = ModelCall::new(&self.target, started, latency.as_millis() as u64);
         call.is_flex = self.is_flex();
+        // The provider works on a call that was sent, also when its reply is not waited for, and may charge for it.
+        if is_sent && !matches!(reply, Reply::Answer(_) | Reply::Error(_)) {
+            call.add_estimate(funds::input_tokens(&self.request), reader.vision.price(&target));
+        }
         let Admitted { slot, passes } = self.admitted;
         let in_flight = reader.slots.in_flight_estimate(&target);
         let report = Report { task: self.task, target: &target, passes };
@@ -164,12 +170,14 @@ impl PlannedCall<'_> {
                 call.detail =
                     format!("{target}: no answer within {:.1} s, at the deadline", time.as_secs_f64());
                 ended.is_out_of_time = true;
+                metric.cut_off(&call);
                 drop(started_call);
                 report.given_up(&mut span).await;
             }
             Reply::Cut => {
                 call.result = CallResult::CutOff;
                 call.detail = format!("{target}: cut off, another model answered first");
+                metric.cut_off(&call);
                 drop(started_call);
                 report.given_up(&mut span).await;
             }
@@ -177,6 +185,7 @@ impl PlannedCall<'_> {
                 call.result = CallResult::CutOff;
                 call.detail = format!("{target}: cut off, the job or the worker ended");
                 ended.is_stopped = true;
+                metric.cut_off(&call);
                 drop(started_call);
                 report.given_up(&mut span).await;
             }
@@ -189,8 +198,9 @@ impl PlannedCall<'_> {
     }
 
     /// Waits for the reply, for as long as the call may take. What is known of the models changes meanwhile:
-    /// a call to a model that has never answered is cut off earlier once another model has.
-    async fn reply(&self, cut: &CancellationToken) -> Reply {
+    /// a call to a model that has never answered is cut off earlier once another model has. `is_sent` is set when
+    /// the request goes out.
+    async fn reply(&self, cut: &CancellationToken, is_sent: &mut bool) -> Reply {
         let (task, clock) = (self.task, &self.task.reader.store.clock);
         let started = clock.now();
         if cut.is_cancelled() {
@@ -205,6 +215,7 @@ impl PlannedCall<'_> {
                 let is_deadline = clock.now() >= task.deadline && task.deadline <= task.leave_by;
                 return if is_deadline { Reply::OutOfTime(time) } else { Reply::TimedOut(limit) };
             }
+            *is_sent = true;
             tokio::select! {
                 biased;
                 reply = &mut read => return match reply {
@@ -250,10 +261,13 @@ struct Report<'a> {
 impl Report<'_> {
     /// The model responds: good for its breaker, whatever it says.
     async fn responded(&self) {
-        let reader = self.task.reader;
-        if breakers::succeeded(&reader.breakers, self.target, &self.passes).await
-            && let Err(fault) = reader.queue.wake().await
-        {
+        if breakers::succeeded(&self.task.reader.breakers, self.target, &self.passes).await {
+            self.wake_pages().await;
+        }
+    }
+
+    async fn wake_pages(&self) {
+        if let Err(fault) = self.task.reader.queue.wake().await {
             warn!(%fault, "waiting pages not woken, they come back by themselves");
         }
     }
@@ -261,8 +275,11 @@ impl Report<'_> {
     async fn answered(&self, call: Option<StartedCall>, answer: &Answer) {
         let Some(call) = call else { return self.responded().await };
         let reader = self.task.reader;
-        if reader.paces.answered(call, answer.usage.input_tokens, &answer.allowance).await {
+        let registered = reader.paces.answered(call, &answer.usage, &answer.allowance).await;
+        // Pages may be waiting for that, in the workers and in the queue.
+        if registered.has_grown || registered.has_resumed {
             reader.slots.wake(self.target);
+            self.wake_pages().await;
         }
         self.responded().await;
     }
@@ -271,7 +288,8 @@ impl Report<'_> {
         let reader = self.task.reader;
         // The flex tier had no room, or the model is not in it: that says nothing about the standard one. Only a
         // bad key is the same in both.
-        let is_bad_key = matches!(error, VisionError::Configuration { scope: Scope::Provider, .. });
+        let is_bad_key =
+            matches!(error, VisionError::Configuration { scope: Scope::Provider | Scope::Access, .. });
         if call.is_none() && !is_bad_key {
             return breakers::given_up(&reader.breakers, self.target, &self.passes).await;
         }
@@ -290,10 +308,15 @@ impl Report<'_> {
             }
             VisionError::Configuration { scope, detail } => {
                 drop(call);
-                let whole_provider = *scope == Scope::Provider;
+                let (whole_provider, certainty) = match scope {
+                    Scope::Provider => (true, Certainty::Certain),
+                    Scope::Access => (true, Certainty::Doubtful),
+                    Scope::Model => (false, Certainty::Doubtful),
+                };
                 // It does not repair itself: the responsible person is notified, once per opening.
                 let notice = self.bad_key(whole_provider, detail);
-                self.break_on(FailureKind::Configuration, whole_provider, detail, Some(&notice)).await;
+                let kind = FailureKind::Configuration(certainty);
+                self.break_on(kind, whole_provider, detail, Some(&notice)).await;
             }
             // Its `Retry-After` is this page's: the model may answer others.
             VisionError::Transient { detail, .. } => {

@@ -13,14 +13,13 @@ use tracing::{Instrument, debug, error_span, warn};
 
 use super::{
     PageReader, give_up,
-    outcome::{CallResult, PageOutcome},
-    page_task::{LeasedUntil, PageTask, unavailable_until},
+    outcome::{ModelCall, PageOutcome},
+    page_task::{LeasedUntil, PageTask, waits_until},
     pages::{self, Claim, LeaseLost, MessageRef, Page, Settled},
     report::{publish_if_late, report_settled},
     revive, telemetry,
 };
 use crate::{
-    dead_letters::add::Cause,
     job::{
         Job, StepCode, StepError, credits, jobs,
         message::{PageMessage, PartialMessage},
@@ -30,7 +29,7 @@ use crate::{
         queue::{Delivery, Outgoing},
     },
     records::Versioned,
-    settings::{Patience, Settings},
+    settings::Settings,
     telemetry::{
         metrics::{Ended, Operation, processed},
         spans::Open,
@@ -150,7 +149,7 @@ async fn handle(
         return Ok(disposition);
     }
     debug!("job or page is over, settled without AI");
-    report_settled(reader, message).await
+    report_settled(reader, delivery, message).await
 }
 
 /// Reads the page and stores the outcome; `None` when the job or the page is over.
@@ -175,11 +174,8 @@ async fn read(
         give_up::on_exhausted(reader, delivery, message).await?;
         return Ok(Some(Disposition::Done));
     }
-    // With less patience the page may have to be given up instead.
     if message.rounds > 0
-        && job.received.options.patience == Patience::Deadline
-        && let Some(at) = unavailable_until(reader, &job, message).await?
-        && at < deadline
+        && let Some(at) = wait_longer(reader, &job, message, deadline).await?
     {
         pass_on(reader, delivery, message, until(now, at)).await?;
         return Ok(Some(Disposition::Done));
@@ -258,6 +254,31 @@ async fn read(
     }
 }
 
+/// Until when a page that came back has to wait longer, so that no worker claims it in vain. Its record shows that.
+async fn wait_longer(
+    reader: &PageReader,
+    job: &Job,
+    message: &PageMessage,
+    deadline: Timestamp,
+) -> Result<Option<Timestamp>, StepError> {
+    let (store, now) = (&reader.store, reader.store.clock.now());
+    let Some(page) = pages::find(store, &job.id, message.page_id).await? else { return Ok(None) };
+    let last_call_at =
+        page.value.earlier_calls.iter().map(ModelCall::ended_at).max().unwrap_or(Timestamp::MIN);
+    let shown = page.value.waiting.as_ref();
+    let Some(waiting) = waits_until(reader, job, message, shown, last_call_at).await? else {
+        return Ok(None);
+    };
+    if waiting.until >= deadline {
+        return Ok(None);
+    }
+    // What it shows may be as it is until that time has passed.
+    if shown.is_some_and(|shown| shown.until <= now) {
+        pages::wait_longer(store, &page, &waiting).await?;
+    }
+    Ok(Some(waiting.until))
+}
+
 /// Stores what came of the reading. The page is given back before its message, so that the next delivery
 /// need not wait for the lease.
 async fn conclude(
@@ -273,6 +294,11 @@ async fn conclude(
     let (settlement, text) = match outcome {
         PageOutcome::Settled(settlement, text) => (settlement, text),
         PageOutcome::Stopped(calls) => {
+            // Its message does not come back.
+            if store.clock.now() >= job.deadline {
+                let calls = held.value.earlier_calls.iter().chain(&calls);
+                give_up::on_unknown_error(reader, delivery, message, calls).await?;
+            }
             pages::release_after(store, held, calls).await?;
             return Ok(Disposition::Done);
         }
@@ -295,13 +321,10 @@ async fn conclude(
             return Err(fault.into());
         }
     };
-    // An error of an unknown kind is for a person, who may send the page again. The dead letter comes
-    // first: once the page is settled, no delivery would come back to write it.
-    let calls = held.value.earlier_calls.iter().chain(&settlement.calls);
-    let unknown = calls.rev().find(|call| call.result == CallResult::Unknown);
-    if let Some(call) = unknown.filter(|_| !settlement.is_ai()) {
-        let reason = call.detail.clone();
-        give_up::add_page_dead_letter(reader, delivery, message, Cause::Unknown, reason).await?;
+    // The dead letter comes first: once the page is settled, no delivery would come back to write it.
+    if !settlement.is_ai() {
+        let calls = held.value.earlier_calls.iter().chain(&settlement.calls);
+        give_up::on_unknown_error(reader, delivery, message, calls).await?;
     }
     let (blobs, rounds) = (reader.blobs.as_ref(), held.value.rounds + 1);
     let (calls, confidence) = (settlement.calls.clone(), settlement.confidence);

@@ -51,7 +51,8 @@ pub(super) enum NoFunds {
     Fault(Fault),
 }
 
-fn input_tokens(request: &PageRequest) -> u64 {
+/// The input tokens of a request, at most.
+pub(super) fn input_tokens(request: &PageRequest) -> u64 {
     let bytes = request.system_prompt.len() + request.context_text.len();
     let image = if request.image.is_some() { MAX_IMAGE_TOKENS } else { 0 };
     // A token has a byte at least.

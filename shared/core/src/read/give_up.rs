@@ -11,7 +11,7 @@ use crate::{
     read::{
         PageReader,
         dispatch::send_copy,
-        outcome::Settlement,
+        outcome::{CallResult, ModelCall, Settlement},
         pages::{self, Claim, Settled},
         report::report_settled,
     },
@@ -65,8 +65,24 @@ pub async fn on_page(
     fall_back_from(reader, message, reason).await
 }
 
+/// Adds a dead letter for a page that falls back after an error of an unknown kind: that is for a person, who may
+/// send it again. The page is settled by the caller, or was by its deadline.
+pub(super) async fn on_unknown_error<'a>(
+    reader: &PageReader,
+    delivery: &Delivery,
+    message: &PageMessage,
+    mut calls: impl DoubleEndedIterator<Item = &'a ModelCall>,
+) -> Result<(), Fault> {
+    match calls.rfind(|call| call.result == CallResult::Unknown) {
+        Some(call) => {
+            add_page_dead_letter(reader, delivery, message, Cause::Unknown, call.detail.clone()).await
+        }
+        None => Ok(()),
+    }
+}
+
 /// Adds the dead letter only; the page is settled by the caller.
-pub async fn add_page_dead_letter(
+async fn add_page_dead_letter(
     reader: &PageReader,
     delivery: &Delivery,
     message: &PageMessage,
@@ -86,7 +102,7 @@ pub async fn on_exhausted(
 ) -> Result<Exhausted, StepError> {
     let page = pages::find(&reader.store, &message.job_id, message.page_id).await?.map(|kept| kept.value);
     if page.as_ref().is_some_and(|page| page.answers(message.redrive_count)) {
-        report_settled(reader, message).await?;
+        report_settled(reader, delivery, message).await?;
         return Ok(Exhausted::Obsolete);
     }
     match page.and_then(|page| page.lease) {

@@ -13,10 +13,14 @@ use parking_lot::Mutex;
 use super::{
     latency::{Latency, MIN_SAMPLES, Samples},
     pace::Pace,
-    quota::Announced,
+    quota::{Announced, TokensPerCall},
     throughput::Throughput,
 };
-use crate::{ports::vision::Allowance, providers::target::Target, records::Versioned};
+use crate::{
+    ports::vision::{Allowance, Usage},
+    providers::target::Target,
+    records::Versioned,
+};
 
 /// The limit does not grow while calls take this many times as long as at best, and this much more.
 const SLOWER_FACTOR: u32 = 2;
@@ -48,8 +52,9 @@ pub(super) struct Observed {
     pub(super) refused_generation: Option<u64>,
     /// Rate limits that are not part of the pace yet: those that come together are stored together.
     pub(super) refused: Vec<Refused>,
-    /// Input tokens of an average call: all limits of tokens count them.
-    pub(super) tokens_per_call: f64,
+    /// Input and output tokens of an average call; 0 before one was answered.
+    input_per_call: f64,
+    output_per_call: f64,
 }
 
 /// What the provider announced in the headers of a call.
@@ -88,8 +93,7 @@ impl Observed {
     /// Keeps what a call's headers announce, unless those of a later call are known.
     pub(super) fn announce(&mut self, call: &StartedCall, allowance: &Allowance, now: Timestamp) {
         let is_newer = self.announced.as_ref().is_none_or(|seen| seen.call <= call.id);
-        let is_announced = allowance.requests.is_some() || allowance.tokens.is_some();
-        if is_announced && is_newer {
+        if allowance.quotas().next().is_some() && is_newer {
             self.announced = Some(SeenAllowance { call: call.id, at: call.at, allowance: *allowance });
         } else if self.announced().is_some_and(|announced| announced.is_over(now)) {
             self.announced = None;
@@ -109,8 +113,21 @@ impl Observed {
         Some(Announced { allowance: seen.allowance, at: seen.at, started_since })
     }
 
-    pub(super) fn tokens_per_call(&self) -> Option<f64> {
-        (self.tokens_per_call > 0.0).then_some(self.tokens_per_call)
+    /// Adds what a call took to the averages.
+    pub(super) fn used(&mut self, usage: &Usage) {
+        let averages = [
+            (&mut self.input_per_call, usage.input_tokens),
+            (&mut self.output_per_call, usage.output_tokens),
+        ];
+        for (average, tokens) in averages {
+            let tokens = tokens as f64;
+            *average = if *average == 0.0 { tokens } else { *average * 0.9 + tokens * 0.1 };
+        }
+    }
+
+    pub(super) fn tokens_per_call(&self) -> TokensPerCall {
+        let known = |average: f64| (average > 0.0).then_some(average);
+        TokensPerCall { input: known(self.input_per_call), output: known(self.output_per_call) }
     }
 
     pub(super) fn quota_wait(&self, part: f64, now: Timestamp) -> Option<Duration> {

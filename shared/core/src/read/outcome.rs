@@ -13,7 +13,7 @@ use crate::{
     money::MicroUsd,
     ports::{
         Fault,
-        vision::{Answer, VisionError},
+        vision::{Answer, Price, VisionError},
     },
     providers::target::Target,
     source::Source,
@@ -102,6 +102,10 @@ pub struct ModelCall {
     /// Tokens that the call received.
     pub output_tokens: u64,
     pub cost_micro_usd: MicroUsd,
+    /// Whether tokens and cost are an estimate, of the request alone: the call was ended before a reply, and the
+    /// provider may charge for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_estimated: bool,
     /// Whether it was made in the provider's cheaper, slower tier.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_flex: bool,
@@ -119,6 +123,7 @@ impl ModelCall {
             input_tokens: 0,
             output_tokens: 0,
             cost_micro_usd: MicroUsd::default(),
+            is_estimated: false,
             is_flex: false,
         }
     }
@@ -153,6 +158,14 @@ impl ModelCall {
                 None
             }
         }
+    }
+
+    /// Adds what a call without a reply may cost: its request.
+    pub fn add_estimate(&mut self, input_tokens: u64, price: Option<Price>) {
+        self.is_estimated = true;
+        self.input_tokens = input_tokens;
+        let cost = price.map(|price| price.cost_usd(input_tokens, 0, 1));
+        self.cost_micro_usd = MicroUsd::from_usd(cost.unwrap_or_default());
     }
 
     pub fn add_error(&mut self, error: &VisionError) {

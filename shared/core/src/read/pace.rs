@@ -53,8 +53,12 @@ pub struct Pace {
     /// The ceiling before the limit was raised beyond it, to find out whether the provider takes more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed: Option<u32>,
+    /// What a rate limit asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
+    /// When headers say that there is room again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_up_until: Option<Timestamp>,
     /// Rate limits since the last answer.
     #[serde(default)]
     pub refusals: u32,
@@ -75,6 +79,7 @@ impl Pace {
             ceiling: None,
             confirmed: None,
             paused_until: None,
+            used_up_until: None,
             refusals: 0,
             generation: 0,
             changed_at: None,
@@ -104,7 +109,7 @@ impl Pace {
 
     /// Until when no call may start; `None` when calls may.
     pub fn paused(&self, now: Timestamp) -> Option<Timestamp> {
-        self.paused_until.filter(|until| now < *until)
+        self.paused_until.max(self.used_up_until).filter(|until| now < *until)
     }
 
     /// The pace after an answer to a call that started in `generation`; `None` when nothing changes. A call
@@ -216,7 +221,7 @@ impl Pace {
             refusals,
             generation: self.generation + 1,
             changed_at: Some(now),
-            latency: self.latency,
+            ..self.clone()
         })
     }
 
@@ -235,8 +240,16 @@ impl Pace {
     /// The pace when the provider's headers say that nothing is left until `until`; `None` when it is paused
     /// for about as long already.
     pub fn used_up(&self, until: Timestamp) -> Option<Pace> {
-        let is_longer = self.paused_until.is_none_or(|paused| after(paused, MIN_EXTENSION) <= until);
-        is_longer.then(|| Pace { paused_until: Some(until), ..self.clone() })
+        let paused = self.paused_until.max(self.used_up_until);
+        let is_longer = paused.is_none_or(|paused| after(paused, MIN_EXTENSION) <= until);
+        is_longer.then(|| Pace { used_up_until: Some(until), ..self.clone() })
+    }
+
+    /// The pace when the headers of an answer say that there is room for calls; `None` unless it is paused because
+    /// headers said otherwise. What a rate limit asked for stays.
+    pub fn refilled(&self, now: Timestamp) -> Option<Pace> {
+        let is_used_up = self.used_up_until.is_some_and(|until| now < until);
+        is_used_up.then(|| Pace { used_up_until: None, ..self.clone() })
     }
 }
 
@@ -398,6 +411,20 @@ mod tests {
         let pace = Pace::new(MaxInflight::Auto).used_up(at(6.0)).unwrap();
         assert_eq!((pace.limit, pace.paused(at(1.0)), pace.generation), (24, Some(at(6.0)), 0));
         assert_eq!(pace.used_up(at(5.0)), None);
+    }
+
+    #[test]
+    fn headers_that_announce_room_end_the_pause_that_headers_began() {
+        let pace = Pace::new(MaxInflight::Auto).used_up(at(20.0)).unwrap();
+        assert_eq!(pace.refilled(at(1.0)).unwrap().paused(at(1.0)), None);
+        assert_eq!(pace.refilled(at(20.0)), None, "it is over");
+        // What a refused call was asked to wait is kept.
+        let asked = Pace::new(MaxInflight::Auto);
+        let asked = asked.rate_limited(0, None, Some(Duration::from_secs(9)), at(0.0)).unwrap();
+        assert_eq!(asked.refilled(at(1.0)), None);
+        let both = asked.used_up(at(20.0)).unwrap();
+        assert_eq!(both.paused(at(1.0)), Some(at(20.0)));
+        assert_eq!(both.refilled(at(1.0)).unwrap().paused(at(1.0)), Some(at(9.0)));
     }
 
     proptest! {

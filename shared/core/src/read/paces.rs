@@ -23,7 +23,7 @@ use crate::{
     ports::{
         Fault,
         records::{Change, Draft, Key, When, Written},
-        vision::{Allowance, Exceeded},
+        vision::{Allowance, Exceeded, Usage},
     },
     providers::target::Target,
     records::{Versioned, decode, encode},
@@ -54,6 +54,15 @@ const MAX_HEADER_PAUSE: Duration = Duration::from_secs(20);
 const EXHAUSTED_AFTER: u32 = 3;
 /// How often the observed latency is stored for other processes.
 const LATENCY_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What an answer has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registered {
+    /// More calls may be in flight.
+    pub has_grown: bool,
+    /// A pause ended early.
+    pub has_resumed: bool,
+}
 
 /// The paces as one process sees them.
 #[derive(Clone)]
@@ -248,37 +257,41 @@ impl Paces {
         });
     }
 
-    /// Registers an answer: its latency, what the headers say is left, and that the limit may grow. Returns
-    /// whether it has grown.
-    pub async fn answered(&self, call: StartedCall, input_tokens: u64, allowance: &Allowance) -> bool {
+    /// Registers an answer: its latency, what the headers say is left, and that the limit may grow.
+    pub async fn answered(&self, call: StartedCall, usage: &Usage, allowance: &Allowance) -> Registered {
         let (now, target) = (self.store.clock.now(), &call.target);
-        let (latency, may_grow, used_up, is_latency_due) = self.with(target, |seen| {
+        let is_announced = allowance.quotas().next().is_some();
+        let (latency, may_grow, quota_wait, is_latency_due) = self.with(target, |seen| {
             seen.samples.add(until(call.at, now));
             seen.answered_at = Some(now);
             seen.throughput.answered(now);
             seen.answered_generation = Some(call.generation);
-            let tokens = input_tokens as f64;
-            let average = if seen.tokens_per_call == 0.0 { tokens } else { seen.tokens_per_call };
-            seen.tokens_per_call = average * 0.9 + tokens * 0.1;
+            seen.used(usage);
             seen.announce(&call, allowance, now);
-            let used_up = seen.quota_wait(1.0, now).filter(|wait| *wait >= MIN_HEADER_PAUSE);
+            let quota_wait = seen.quota_wait(1.0, now);
             let latency = seen.samples.summary();
             let is_slower = latency.is_some_and(|latency| seen.is_slower(latency));
             let is_due = seen.latency_stored_at.is_none_or(|at| now >= after(at, LATENCY_INTERVAL));
             if is_due && latency.is_some() {
                 seen.latency_stored_at = Some(now);
             }
-            (latency, seen.is_full && !is_slower, used_up, is_due && latency.is_some())
+            (latency, seen.is_full && !is_slower, quota_wait, is_due && latency.is_some())
         });
         let (max, generation) = (self.settings.max_inflight_per_model, call.generation);
+        let used_up = quota_wait.filter(|wait| *wait >= MIN_HEADER_PAUSE);
         let used_up = used_up.map(|time| after(now, time.min(MAX_HEADER_PAUSE)));
+        let has_room = is_announced && quota_wait.is_none();
         let step = |pace: &Pace| {
             let answered = pace.answered(generation);
             let next = answered.as_ref().unwrap_or(pace);
             let grown =
                 latency.filter(|_| may_grow).and_then(|latency| next.grown(latency.median(), max, now));
             let next = grown.as_ref().or(answered.as_ref());
-            let paused = used_up.and_then(|until| next.unwrap_or(pace).used_up(until));
+            let paused = match used_up {
+                Some(until) => next.unwrap_or(pace).used_up(until),
+                None if has_room => next.unwrap_or(pace).refilled(now),
+                None => None,
+            };
             let next = paused.as_ref().or(next);
             match (next, is_latency_due) {
                 (None, false) => None,
@@ -288,13 +301,17 @@ impl Paces {
         // Most answers change nothing, and take no lock.
         let known = self.current(target).await;
         if step(&known).is_none() {
-            return false;
+            return Registered::default();
         }
         let changing = self.changing(target);
         let _changing = changing.lock().await;
-        let before = self.current(target).await.limit;
+        let before = self.current(target).await;
         self.change(target, step).await;
-        self.current(target).await.limit > before
+        let pace = self.current(target).await;
+        Registered {
+            has_grown: pace.limit > before.limit,
+            has_resumed: before.paused(now).is_some() && pace.paused(now).is_none(),
+        }
     }
 
     /// Registers a rate limit, with `in_flight` calls of all workers. The pause holds in this process at once.

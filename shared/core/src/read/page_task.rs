@@ -16,6 +16,7 @@ use super::{
     pages::Page,
     reference::Reference,
     round::Round,
+    waiting::{WaitReason, Waiting},
 };
 use crate::{
     document::ImageFormat,
@@ -24,7 +25,7 @@ use crate::{
     ports::vision::{PageRequest, RequestImage},
     prepare::{StoredPage, add_recognized, render_sharper, stored_pages, stored_range},
     providers::target::Target,
-    settings::Settings,
+    settings::{Patience, Settings},
     tenants,
     time::{after, until},
     trace::TraceContext,
@@ -185,43 +186,77 @@ fn steps(settings: &Settings, job: &Job, message: &PageMessage) -> Vec<Target> {
     order.starting_with(message.ai_provider).steps(message.model_tier)
 }
 
-/// When the first model of a page may be called; `None` when one may be now, or when the page has none.
-/// For a page that waits: it need not be claimed to find that it has to wait longer.
-pub(super) async fn unavailable_until(
+/// Until when a page that waits has to wait longer; `None` when a round may start. It need not be claimed to find
+/// that. `last_call_at` is when its latest call ended.
+pub(super) async fn waits_until(
     reader: &PageReader,
     job: &Job,
     message: &PageMessage,
-) -> Result<Option<Timestamp>, StepError> {
+    waiting: Option<&Waiting>,
+    last_call_at: Timestamp,
+) -> Result<Option<Waiting>, StepError> {
     let settings: Arc<Settings> = tenants::settings(&reader.tenants, &message.tenant).await?;
     let steps = steps(&settings, job, message);
-    reader.paces.refresh(&steps).await;
-    let mut soonest: Option<Timestamp> = None;
-    let mut are_all_open = true;
-    for target in &steps {
+    // With less patience the page may have to be given up instead.
+    if job.received.options.patience == Patience::Deadline
+        && let Some((until, reason, target)) = unavailable_until(reader, job, &steps).await
+    {
+        return Ok(Some(Waiting { until, reason, target: target.clone(), rounds: message.rounds }));
+    }
+    // A queue that delays messages for less than that brings the page back before its backoff is over. Where a model
+    // has recovered since its call, there is nothing to wait for.
+    let now = reader.store.clock.now();
+    let backoff = waiting.filter(|waiting| waiting.reason == WaitReason::CallFailed && now < waiting.until);
+    for target in steps.iter().filter(|_| backoff.is_some()) {
         breakers::lets_through(&reader.breakers, target, &steps, Urgency::Normal).await;
+        if breakers::has_recovered_since(&reader.breakers, target, last_call_at).await {
+            return Ok(None);
+        }
+    }
+    Ok(backoff.cloned())
+}
+
+/// When the first of these models may be called, and why not now; `None` when one may be now, or when there is none.
+async fn unavailable_until<'a>(
+    reader: &PageReader,
+    job: &Job,
+    steps: &'a [Target],
+) -> Option<(Timestamp, WaitReason, &'a Target)> {
+    reader.paces.refresh(steps).await;
+    let mut soonest: Option<(Timestamp, WaitReason, &Target)> = None;
+    let mut are_all_open = true;
+    for target in steps {
+        breakers::lets_through(&reader.breakers, target, steps, Urgency::Normal).await;
         let open = breakers::available_at(&reader.breakers, target, Urgency::Normal).await.map(|(at, _)| at);
         are_all_open &= open.is_some() || reader.paces.is_exhausted(target, job.deadline).await;
-        let Some(at) = open.max(reader.paces.paused(target).await) else { return Ok(None) };
-        soonest = Some(soonest.map_or(at, |soonest| soonest.min(at)));
+        let paused = reader.paces.paused(target).await;
+        let at = open.max(paused)?;
+        let reason = if paused == Some(at) { WaitReason::RateLimited } else { WaitReason::BreakerOpen };
+        soonest =
+            Some((at, reason, target)).filter(|_| soonest.is_none_or(|(first, ..)| at < first)).or(soonest);
     }
     if !are_all_open {
-        return Ok(soonest);
+        return soonest;
     }
-    let mut first_probe: Option<Timestamp> = None;
-    for target in &steps {
+    let mut first_probe: Option<(Timestamp, WaitReason, &Target)> = None;
+    for target in steps {
         let open = breakers::available_at(&reader.breakers, target, Urgency::NoOtherModel).await;
         let open = match (open, reader.paces.paused(target).await) {
             (Some((at, is_misconfigured)), paused) => Some((at.max(paused.unwrap_or(at)), is_misconfigured)),
             (None, paused) => paused.map(|at| (at, false)),
         };
         match open {
-            None => return Ok(None),
+            None => return None,
             // It is not waited for. If all are like this, the round gives the page up.
             Some((_, true)) => {}
-            Some((at, false)) => first_probe = Some(first_probe.map_or(at, |first| first.min(at))),
+            Some((at, false)) => {
+                let is_first = first_probe.is_none_or(|(first, ..)| at < first);
+                first_probe =
+                    Some((at, WaitReason::BreakerOpen, target)).filter(|_| is_first).or(first_probe);
+            }
         }
     }
-    Ok(first_probe)
+    first_probe
 }
 
 /// The last moment at which a call of at most `call` may start. A worker that lives shorter than a call

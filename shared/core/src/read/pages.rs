@@ -209,6 +209,13 @@ pub async fn release_to_wait(
     write_released(store, held, value, calls).await
 }
 
+/// Renews until when, and why, a page waits that no worker has. Refused, without effect, if a worker takes it.
+pub async fn wait_longer(store: &Store, page: &Versioned<Page>, waiting: &Waiting) -> Result<(), Fault> {
+    let value = Page { waiting: Some(waiting.clone()), ..page.value.clone() };
+    let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
+    store.write(vec![Change::Put { draft, when: When::Version(page.version) }]).await.map(drop)
+}
+
 async fn write_released(
     store: &Store,
     held: &Versioned<Page>,

@@ -70,6 +70,8 @@ pub struct Page {
     /// Rounds so far, with this one.
     pub rounds: u32,
     pub first_round_at: Timestamp,
+    /// Whether a model was called for it.
+    pub was_called: bool,
     pub patience: Patience,
     pub deadline: Timestamp,
     pub now: Timestamp,
@@ -85,9 +87,10 @@ pub fn next_round<'a>(page: &Page, steps: &'a [(Target, StepState)]) -> NextRoun
         StepState::AvailableAt(at, reason) => {
             let spread = match reason {
                 WaitReason::CallFailed => pause.mul_f64(0.5 + page.jitter / 2.0),
-                WaitReason::RateLimited | WaitReason::BreakerOpen | WaitReason::NoSlot => {
-                    Duration::from_millis(200).mul_f64(page.jitter)
-                }
+                WaitReason::RateLimited
+                | WaitReason::BreakerOpen
+                | WaitReason::NoSlot
+                | WaitReason::QuotaUsedUp => Duration::from_millis(200).mul_f64(page.jitter),
             };
             Some((after((*at).max(page.now), spread), *reason, target))
         }
@@ -97,7 +100,9 @@ pub fn next_round<'a>(page: &Page, steps: &'a [(Target, StepState)]) -> NextRoun
         let is_misconfigured = steps.iter().any(|(_, state)| *state == StepState::Misconfigured);
         return NextRound::GiveUp(if is_misconfigured { GiveUp::Misconfigured } else { GiveUp::Refused });
     };
-    if at > patient_until(page) {
+    // A page that no model was called for had no round yet.
+    let has_its_turn = page.was_called || !reason.is_turn();
+    if at > patient_until(page) && has_its_turn {
         return NextRound::GiveUp(GiveUp::Impatient);
     }
     if after(at, MIN_CALL_TIME) >= page.deadline {
@@ -145,6 +150,21 @@ pub fn reads_all_in_time(queue: &Queue, deadline: Timestamp) -> bool {
     after(queue.free_at, needed.saturating_add(needed / 4)) <= deadline
 }
 
+/// A page looks again for its turn at the latest after this time: the model may have become faster.
+const MAX_TURN_PAUSE: Duration = Duration::from_secs(10);
+
+/// How soon a page is to look again that finds `waiting` others waiting for a slot, so that its turn does not come within
+/// `patience`; `None` where it may, or where too little is known.
+pub fn turn_pause(queue: &Queue, waiting: u32, patience: Duration) -> Option<Duration> {
+    let call = queue.latency?.median().as_secs_f64().max(0.001);
+    let per_second = f64::from(queue.limit.max(1)) / call;
+    let per_second = queue.calls_per_second.map_or(per_second, |limit| limit.min(per_second)).max(1e-6);
+    let time = |pages: f64| Duration::try_from_secs_f64(pages / per_second).unwrap_or(Duration::MAX);
+    // Half of the time that the pages in front of it need: they may be fewer.
+    (time(f64::from(waiting) + 1.0) > patience)
+        .then(|| (time(queue.pages as f64) / 2).clamp(patience / 2, MAX_TURN_PAUSE))
+}
+
 /// A page waits for its model at least this long before another provider takes it.
 const MIN_SHARED_WAIT: Duration = Duration::from_secs(2);
 /// And as long as this many calls.
@@ -173,6 +193,7 @@ mod tests {
         Page {
             rounds: 1,
             first_round_at: at(0.0),
+            was_called: true,
             patience: Patience::Deadline,
             deadline: at(300.0),
             now: at(10.0),
@@ -209,10 +230,33 @@ mod tests {
             soonest(&[failed], Page { patience: Patience::OneRound, ..page() }),
             Err(GiveUp::Impatient)
         );
+        // Without patience too, a page has the round that its turn brings.
+        let busy = AvailableAt(at(12.0), NoSlot);
+        let one_round = Page { patience: Patience::OneRound, ..page() };
+        assert_eq!(soonest(&[busy], one_round), Err(GiveUp::Impatient));
+        assert!(soonest(&[busy], Page { was_called: false, ..one_round }).is_ok());
+        assert_eq!(soonest(&[open], Page { was_called: false, ..one_round }), Err(GiveUp::Impatient));
         let minute = Patience::For(Duration::from_secs(30));
         assert_eq!(soonest(&[open], Page { patience: minute, ..page() }), Err(GiveUp::Impatient));
         assert!(soonest(&[limited], Page { patience: minute, ..page() }).is_ok());
         assert_eq!(soonest(&[open], Page { deadline: at(40.0), ..page() }), Err(GiveUp::NoTime));
+    }
+
+    #[test]
+    fn a_page_waits_inside_the_worker_only_where_its_turn_comes_soon() {
+        let (latency, seconds) =
+            (Some(Latency { median_ms: 500, high_ms: 900, samples: 9 }), Duration::from_secs_f64);
+        let queue = Queue { pages: 400, limit: 24, latency, calls_per_second: None, free_at: at(0.0) };
+        let pause = |queue: Queue, waiting| turn_pause(&queue, waiting, seconds(5.0));
+        assert_eq!(pause(queue, 200), None, "48 calls per second");
+        assert_eq!(pause(Queue { pages: 384, ..queue }, 240), Some(seconds(4.0)));
+        // A model that takes one call at a time.
+        let collapsed = Queue { limit: 1, ..queue };
+        assert_eq!((pause(collapsed, 9), pause(collapsed, 10)), (None, Some(MAX_TURN_PAUSE)));
+        assert_eq!(pause(Queue { pages: 11, ..collapsed }, 10), Some(seconds(2.75)));
+        let limited = Queue { calls_per_second: Some(1.0), ..queue };
+        assert_eq!((pause(limited, 4), pause(limited, 5)), (None, Some(MAX_TURN_PAUSE)));
+        assert_eq!(pause(Queue { latency: None, ..collapsed }, 90), None, "nothing is known of it");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{PageReader, countdowns, dispatch::Disposition, pages};
+use super::{PageReader, countdowns, dispatch::Disposition, give_up, pages};
 use crate::{
-    job::{StepError, jobs, message::PageMessage},
+    job::{Halt, StepError, jobs, message::PageMessage},
+    ports::queue::Delivery,
     time::until,
 };
 
@@ -15,6 +16,7 @@ use crate::{
 /// the lease is over, and then takes the page from it.
 pub(super) async fn report_settled(
     reader: &PageReader,
+    delivery: &Delivery,
     message: &PageMessage,
 ) -> Result<Disposition, StepError> {
     let store = &reader.store;
@@ -29,6 +31,13 @@ pub(super) async fn report_settled(
         }
         pages::release(store, held).await?;
         page = pages::find(store, &job.id, message.page_id).await?;
+    }
+    // Without an outcome it was settled by its job's end.
+    if let Some(page) = page.as_ref().filter(|page| page.value.outcome.is_none())
+        && job.halt != Some(Halt::Cancelled)
+    {
+        let calls = page.value.earlier_calls.iter();
+        give_up::on_unknown_error(reader, delivery, message, calls).await?;
     }
     if job.is_over() {
         reader.late_pages.publish(&job.id).await?;

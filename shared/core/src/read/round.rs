@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::{
     breaker::Urgency,
     breakers::{self, Passes},
+    budget::MIN_CALL_TIME,
     expenses::Budgets,
     outcome::{CallResult, ModelCall, PageOutcome, Settlement},
     page_task::PageTask,
@@ -32,10 +33,10 @@ use crate::{
 
 /// How long a page waits for a slot inside the worker; then it makes room for other pages.
 const SLOT_WAIT: Duration = Duration::from_secs(5);
+/// This many pages may wait for a slot of a model inside the worker, however few calls it takes.
+const MIN_WAITERS: u32 = 2;
 /// Waves of rate limits without an answer after which other pages do not wait for a model.
 const MAX_REFUSALS: u32 = 1;
-/// Errors of an unknown kind after which a model is not called again for a page: they may not pass.
-const MAX_UNKNOWN: u32 = 3;
 /// A page that can't be called again waits for the deadline if that is as close as this, and is settled by it.
 const NEAR_DEADLINE: Duration = Duration::from_secs(15);
 /// The temperature of a call to a model that repeated itself.
@@ -178,7 +179,6 @@ impl Round<'_> {
             || self.all_calls().any(|call| call.target == *target && is_final(call))
             || again.iter().sum::<u32>() > 1
             || again[2] > 0 && is_no_sharper
-            || self.count(target, Unknown) >= MAX_UNKNOWN
     }
 
     /// Whether a call of this round to the model failed.
@@ -236,6 +236,9 @@ impl Round<'_> {
                 return ControlFlow::Continue(None);
             }
             Ok(None) => {
+                if let Some(turn_at) = self.turn_elsewhere(target).await {
+                    return ControlFlow::Break(self.wait(turn_at, self.turn_reason(target).await, target));
+                }
                 let patient_until = after(self.now(), SLOT_WAIT).min(self.start_by).min(self.task.deadline);
                 let priority = self.task.message.priority;
                 match reader.slots.take(target, priority, patient_until, self.task.stop).await {
@@ -247,8 +250,8 @@ impl Round<'_> {
                         return ControlFlow::Break(self.too_late());
                     }
                     Ok(None) => {
-                        let soon = after(self.now(), self.slot_pause(target));
-                        return ControlFlow::Break(self.wait(soon, WaitReason::NoSlot, target));
+                        let (turn_at, reason) = (self.turn_at(target), self.turn_reason(target).await);
+                        return ControlFlow::Break(self.wait(turn_at, reason, target));
                     }
                     Err(fault) => {
                         return ControlFlow::Break(PageOutcome::Faulted(fault, take(&mut self.calls)));
@@ -369,16 +372,58 @@ impl Round<'_> {
         patience::Page {
             rounds: task.rounds + 1,
             first_round_at: task.first_round_at,
+            was_called: self.all_calls().any(|call| call.result != CallResult::BreakerOpen),
             patience: task.job.received.options.patience,
             deadline: task.deadline,
             now: self.now(),
-            jitter: task.reader.store.ids.random_below(1000) as f64 / 1000.0,
+            jitter: self.jitter(),
         }
     }
 
     pub(super) fn slot_pause(&self, target: &Target) -> Duration {
         let usual = self.task.reader.paces.latency(target).map_or(Duration::ZERO, |latency| latency.median());
         usual.clamp(Duration::from_millis(250), Duration::from_secs(2))
+    }
+
+    /// Why a model that is neither paused nor in cooldown takes no call now.
+    async fn turn_reason(&self, target: &Target) -> WaitReason {
+        let (slots, paces) = (&self.task.reader.slots, &self.task.reader.paces);
+        // With a free slot it was the quota that was waited for, even if it has room just now.
+        let has_slot = slots.in_flight_estimate(target) < paces.limit(target).await;
+        let is_limited =
+            slots.header_wait(target).is_some() || has_slot && slots.calls_per_second(target).is_some();
+        if is_limited { WaitReason::QuotaUsedUp } else { WaitReason::NoSlot }
+    }
+
+    /// When to look again for a slot of a model that has none now.
+    fn turn_at(&self, target: &Target) -> Timestamp {
+        let pause = self.task.reader.slots.header_wait(target).unwrap_or_default();
+        after(self.now(), pause.max(self.slot_pause(target)))
+    }
+
+    /// When a page whose turn does not come within the time that it may wait in the worker is to look again:
+    /// otherwise the pages of a slow model would keep the workers from those of the others. `None` where its turn
+    /// may come, or it has little time.
+    async fn turn_elsewhere(&self, target: &Target) -> Option<Timestamp> {
+        let (reader, priority) = (self.task.reader, self.task.message.priority);
+        let waiting = reader.slots.waiting(target, priority);
+        if waiting < MIN_WAITERS {
+            return None;
+        }
+        let queue = Queue {
+            pages: reader.backlog.pages(reader, self.task.job, priority).await,
+            limit: reader.paces.limit(target).await,
+            latency: reader.paces.latency(target),
+            calls_per_second: reader.slots.calls_per_second(target),
+            free_at: self.now(),
+        };
+        let pause = patience::turn_pause(&queue, waiting, SLOT_WAIT)?;
+        let turn_at = after(self.now(), pause.mul_f64(0.75 + self.jitter() / 4.0));
+        (after(turn_at, MIN_CALL_TIME) < self.start_by.min(self.task.deadline)).then_some(turn_at)
+    }
+
+    fn jitter(&self) -> f64 {
+        self.task.reader.store.ids.random_below(1000) as f64 / 1000.0
     }
 
     /// What a round found out about a model.
@@ -399,7 +444,7 @@ impl Round<'_> {
         }
         match self.has_failed(target) {
             true => StepState::AvailableAt(self.retry_at(target), WaitReason::CallFailed),
-            false => StepState::AvailableAt(after(self.now(), self.slot_pause(target)), WaitReason::NoSlot),
+            false => StepState::AvailableAt(self.turn_at(target), self.turn_reason(target).await),
         }
     }
 
@@ -466,7 +511,7 @@ impl Round<'_> {
 
     pub(super) fn wait(&mut self, until: Timestamp, reason: WaitReason, target: &Target) -> PageOutcome {
         // A page that only waits for its turn has had no round.
-        let rounds = self.task.rounds + u32::from(reason != WaitReason::NoSlot);
+        let rounds = self.task.rounds + u32::from(!reason.is_turn());
         let waiting = Waiting { until, reason, target: target.clone(), rounds };
         PageOutcome::Waiting(waiting, take(&mut self.calls))
     }

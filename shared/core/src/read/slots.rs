@@ -4,7 +4,11 @@
 //! releases goes to the next page of the process that waits, without a write. Slots that are not needed
 //! are given back in blocks; those of a process that died expire with its lease.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::future::{Either, select};
 use jiff::Timestamp;
@@ -70,6 +74,8 @@ struct PoolState {
     blocks: HashMap<u32, Block>,
     in_use: u32,
     waiting: u32,
+    /// Pages that wait for a slot to become free, by their priority.
+    queued: BTreeMap<Priority, u32>,
 }
 
 /// The slots of this process in one group.
@@ -125,6 +131,24 @@ impl<'a> Waiter<'a> {
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.state.lock().waiting -= 1;
+    }
+}
+
+/// A page in the queue for a slot.
+struct Queued<'a>(&'a Pool, Priority);
+
+impl<'a> Queued<'a> {
+    fn new(pool: &'a Pool, priority: Priority) -> Self {
+        *pool.state.lock().queued.entry(priority).or_default() += 1;
+        Self(pool, priority)
+    }
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        if let Some(queued) = self.0.state.lock().queued.get_mut(&self.1) {
+            *queued -= 1;
+        }
     }
 }
 
@@ -190,6 +214,16 @@ impl Slots {
         self.paces.quota_wait(target, own, all)
     }
 
+    /// How long until the provider's headers leave room for one more call of this process; `None` when they do now.
+    pub fn header_wait(&self, target: &Target) -> Option<Duration> {
+        self.quota_wait(&self.pool(target), target)
+    }
+
+    /// Pages of this process that wait for a slot of the model with this priority or before it.
+    pub fn waiting(&self, target: &Target, priority: Priority) -> u32 {
+        self.pool(target).state.lock().queued.range(priority..).map(|(_, pages)| *pages).sum()
+    }
+
     /// Whether a call to the model could start now, as far as this process knows.
     pub async fn has_room(&self, target: &Target) -> bool {
         self.quota_wait(&self.pool(target), target).is_none()
@@ -245,7 +279,7 @@ impl Slots {
         stop: &CancellationToken,
     ) -> Result<Option<Slot>, Fault> {
         let pool = self.pool(target);
-        let _waiter = Waiter::new(&pool);
+        let (_waiter, _queued) = (Waiter::new(&pool), Queued::new(&pool, priority));
         loop {
             let released = pool.released.notified();
             if let Some(slot) = self.take_once(&pool, target).await? {

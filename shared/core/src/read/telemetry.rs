@@ -42,14 +42,23 @@ impl<'a> Call<'a> {
         if call.result == CallResult::Timeout {
             TIMEOUTS.count(["request".into()], 1);
         }
-        for (direction, tokens) in [("input", call.input_tokens), ("output", call.output_tokens)] {
-            if tokens > 0 {
-                PROVIDER_TOKENS.count(of_and(target, direction), tokens);
-            }
+        add_usage(target, call);
+    }
+
+    /// Counts a call that was cut off, with what it may have cost.
+    pub(crate) fn cut_off(self, call: &ModelCall) {
+        add_usage(&call.target, call);
+    }
+}
+
+fn add_usage(target: &Target, call: &ModelCall) {
+    for (direction, tokens) in [("input", call.input_tokens), ("output", call.output_tokens)] {
+        if tokens > 0 {
+            PROVIDER_TOKENS.count(of_and(target, direction), tokens);
         }
-        if call.cost_micro_usd > MicroUsd::default() {
-            PROVIDER_COST.add(of(target), call.cost_micro_usd.usd());
-        }
+    }
+    if call.cost_micro_usd > MicroUsd::default() {
+        PROVIDER_COST.add(of(target), call.cost_micro_usd.usd());
     }
 }
 

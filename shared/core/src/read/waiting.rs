@@ -20,11 +20,18 @@ pub enum WaitReason {
     CallFailed,
     /// Every call that may be in flight is in flight.
     NoSlot,
+    /// The provider's headers leave no room for another call.
+    QuotaUsedUp,
 }
 
 impl WaitReason {
     pub fn name(self) -> &'static str {
         self.into()
+    }
+
+    /// Whether the page only waits for its turn, at a model that reads others.
+    pub fn is_turn(self) -> bool {
+        matches!(self, Self::NoSlot | Self::QuotaUsedUp)
     }
 }
 

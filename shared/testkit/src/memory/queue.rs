@@ -65,7 +65,11 @@ impl MemoryQueue {
 
     /// Like SQS: a delayed message can't be delivered earlier, so it comes back soon by itself.
     pub fn that_cannot_wake(clock: Arc<dyn Clock>) -> Self {
-        Self { can_wake: false, ..Self::new(clock) }
+        Self::new(clock).without_wakes()
+    }
+
+    pub fn without_wakes(self) -> Self {
+        Self { can_wake: false, ..self }
     }
 
     /// Like SQS's own redrive: every dead letter is sent again, unchanged, under a new id.

@@ -55,8 +55,13 @@ impl Dialect for Anthropic {
             let whole = whole.and_then(|value| value.parse().ok());
             Some(Quota { left, limit: whole, resets_in: until(headers, reset)? })
         };
-        let tokens = ["tokens", "input-tokens", "output-tokens"].map(quota);
-        Allowance { requests: quota("requests"), tokens: tightest(tokens), exceeded: None }
+        Allowance {
+            requests: quota("requests"),
+            // `tokens` is a limit of the workspace, or of both kinds together.
+            tokens: tightest(["tokens", "input-tokens"].map(quota)),
+            output_tokens: quota("output-tokens"),
+            exceeded: None,
+        }
     }
 
     fn rate_limit_reset(&self, headers: &HeaderMap) -> Option<Duration> {
@@ -241,6 +246,30 @@ mod tests {
             assert_eq!((parsed.text.as_str(), parsed.finish), (text, finish), "{body}");
             assert_eq!((parsed.used.input, parsed.used.cached, parsed.used.output), (10, 3, 2));
         }
+    }
+
+    #[test]
+    fn the_tokens_of_answers_are_a_limit_of_their_own() {
+        let limit = |name: &str, left: &str, whole: &str| {
+            [("remaining", left), ("limit", whole), ("reset", "2025-11-16T12:00:30Z")].map(
+                |(field, value)| {
+                    let header = format!("anthropic-ratelimit-{name}-{field}");
+                    (HeaderName::try_from(header).unwrap(), HeaderValue::try_from(value).unwrap())
+                },
+            )
+        };
+        let date = (reqwest::header::DATE, HeaderValue::from_static("Sun, 16 Nov 2025 12:00:00 GMT"));
+        let limits = [
+            limit("input-tokens", "400000", "500000"),
+            limit("output-tokens", "2000", "80000"),
+            limit("tokens", "402000", "580000"),
+        ];
+        let headers: HeaderMap = limits.into_iter().flatten().chain([date]).collect();
+        let allowance = Anthropic.allowance(&headers);
+        let left = |quota: Option<Quota>| quota.map(|quota| (quota.left, quota.limit));
+        assert_eq!(left(allowance.tokens), Some((400_000, Some(500_000))));
+        assert_eq!(left(allowance.output_tokens), Some((2000, Some(80_000))));
+        assert_eq!(allowance.requests, None);
     }
 
     #[test]

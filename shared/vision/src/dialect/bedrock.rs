@@ -91,6 +91,7 @@ impl Dialect for Bedrock {
             }
             // Access is granted model by model; a bad signature or token has names of its own.
             "AccessDeniedException" => Some(Meaning::UnknownModel),
+            "UnrecognizedClientException" | "InvalidSignatureException" => Some(Meaning::BadAccess),
             "ServiceQuotaExceededException" => Some(Meaning::Exhausted),
             "ModelErrorException" | "ModelNotReadyException" => Some(Meaning::Transient),
             _ => None,

@@ -56,7 +56,7 @@ impl Dialect for Mistral {
             let left = header(headers, &format!("x-ratelimit-remaining-{limit}-minute"))?.parse().ok()?;
             Some(Quota { left, limit: whole(limit), resets_in: WINDOW })
         };
-        Allowance { requests: quota("req"), tokens: quota("tokens"), exceeded: None }
+        Allowance { requests: quota("req"), tokens: quota("tokens"), ..Allowance::default() }
     }
 }
 

@@ -65,7 +65,11 @@ impl Dialect for OpenAi {
     }
 
     fn allowance(&self, headers: &HeaderMap) -> Allowance {
-        Allowance { requests: quota(headers, "requests"), tokens: quota(headers, "tokens"), exceeded: None }
+        Allowance {
+            requests: quota(headers, "requests"),
+            tokens: quota(headers, "tokens"),
+            ..Allowance::default()
+        }
     }
 
     fn rate_limit_reset(&self, headers: &HeaderMap) -> Option<Duration> {

@@ -36,6 +36,7 @@ fn class(error: &VisionError) -> &'static str {
         VisionError::Transient { .. } => "transient",
         VisionError::Exhausted { .. } => "exhausted",
         VisionError::Configuration { scope: Scope::Provider, .. } => "provider",
+        VisionError::Configuration { scope: Scope::Access, .. } => "access",
         VisionError::Configuration { scope: Scope::Model, .. } => "model",
         VisionError::Request { .. } => "request",
         VisionError::Unknown { .. } => "unknown",
@@ -47,7 +48,8 @@ fn every_status_has_its_class() {
     let table = [
         ("transient", &[408, 409, 500, 502, 503, 504, 520, 529][..]),
         ("exhausted", &[402, 429]),
-        ("provider", &[401, 403]),
+        ("provider", &[401]),
+        ("access", &[403]),
         ("model", &[404]),
         ("request", &[400, 413, 422]),
         ("unknown", &[301, 307, 405, 410, 418, 451]),

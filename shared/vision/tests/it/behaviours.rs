@@ -25,6 +25,7 @@ fn summary(outcome: &Result<Answer, VisionError>) -> String {
         }
         Err(VisionError::Exhausted { retry_after: None, .. }) => "exhausted".into(),
         Err(VisionError::Configuration { scope: Scope::Provider, .. }) => "provider".into(),
+        Err(VisionError::Configuration { scope: Scope::Access, .. }) => "access".into(),
         Err(VisionError::Configuration { scope: Scope::Model, .. }) => "model".into(),
         Err(VisionError::Transient { .. }) => "transient".into(),
         Err(VisionError::Request { .. }) => "request".into(),
@@ -36,6 +37,8 @@ fn summary(outcome: &Result<Answer, VisionError>) -> String {
 fn expected_of<'a>(provider: Provider, rule: &str, expected: &'a str) -> &'a str {
     match (provider, rule) {
         (Provider::Mistral, "refusal" | "truncated") => "Complete",
+        // It rejects keys with a 403.
+        (Provider::Bedrock, "403") => "provider",
         // It names no wait.
         (Provider::Bedrock, "429;retry-after=5") => "exhausted",
         _ => expected,
@@ -50,7 +53,7 @@ async fn every_behaviour_is_classified_for_every_provider() {
         ("text=short", "Complete"),
         ("400", "request"),
         ("401", "provider"),
-        ("403", "provider"),
+        ("403", "access"),
         ("404", "model"),
         ("408", "transient"),
         ("409", "transient"),
