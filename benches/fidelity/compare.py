@@ -51,6 +51,8 @@ def selected_sets(options: argparse.Namespace) -> list[measure.Set]:
     for name, given in folders.items():
         documents = [document for folder in given for document in corpus.find(folder, CACHE / "documents.json")]
         documents = [one for one in documents if not options.only or any(text in one.name for text in options.only)]
+        if options.bounds:  # Scans take most of the time.
+            documents = [one for one in documents if not one.is_scan]
         if documents:
             sets.append(measure.Set(name, measure.sample(documents, options.sample) if options.sample else documents))
     return sets

@@ -1,4 +1,4 @@
-"""The Python environment with the peers, in .cache/fidelity; versions are pinned in requirements.txt."""
+"""The Python environments in .cache/fidelity: one that makes and scores documents, and one that has the peers too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CACHE = ROOT / ".cache" / "fidelity"
 PYTHON = CACHE / "venv" / "bin" / "python"
-REQUIREMENTS = HERE / "requirements.txt"
+# Without the peers, which are 400 MB.
+SMALL_PYTHON = CACHE / "venv-small" / "bin" / "python"
+REQUIREMENTS, PEER_REQUIREMENTS = HERE / "requirements.txt", HERE / "requirements-peers.txt"
 # Each peer and the package that has its version; since 2.0, PyMuPDF contains pymupdf4llm and its layout model.
 PEERS = {"liteparse": "liteparse", "pdf_inspector": "pdf-inspector", "pymupdf4llm": "pymupdf"}
 # English and orientation, for the peers' Tesseract.
@@ -25,21 +27,24 @@ def log(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def enter() -> None:
-    """Continues this program in the environment, which is made if it is missing or has other versions."""
-    installed = CACHE / "venv" / "requirements.txt"
-    wanted = REQUIREMENTS.read_text()
+def enter(with_peers: bool) -> None:
+    """Continues this program in an environment, which is made if it is missing or has other versions."""
+    python = PYTHON if with_peers else SMALL_PYTHON
+    folder = python.parent.parent
+    files = [REQUIREMENTS, PEER_REQUIREMENTS] if with_peers else [REQUIREMENTS]
+    wanted = "".join(file.read_text() for file in files)
+    installed = folder / "requirements.txt"
     if not installed.exists() or installed.read_text() != wanted:
-        log(f"installing {', '.join(wanted.split())} into {PYTHON.parent.parent.relative_to(ROOT)}")
-        if not PYTHON.exists():
-            subprocess.run([sys.executable, "-m", "venv", PYTHON.parent.parent], check=True)
-        pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", REQUIREMENTS]
-        subprocess.run(pip, check=True)
+        log(f"installing {', '.join(wanted.split())} into {folder.relative_to(ROOT)}")
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, *(word for file in files for word in ("--requirement", file))], check=True)
         installed.write_text(wanted)
-    if not TESSDATA.exists():
+    if with_peers and not TESSDATA.exists():
         _install_tessdata()
-    if Path(sys.prefix) != PYTHON.parent.parent:
-        os.execv(PYTHON, [str(PYTHON), *sys.argv])
+    if Path(sys.prefix) != folder:
+        os.execv(python, [str(python), *sys.argv])
 
 
 def _install_tessdata() -> None:
@@ -55,4 +60,5 @@ def _install_tessdata() -> None:
 
 
 def versions() -> dict[str, str]:
-    return dict(line.split("==") for line in REQUIREMENTS.read_text().split())
+    files = (REQUIREMENTS, PEER_REQUIREMENTS)
+    return dict(line.split("==") for file in files for line in file.read_text().split())
