@@ -46,8 +46,14 @@ struct Repeated {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Furniture {
     repeated: Vec<Repeated>,
-    /// A document of one page shows no repetition: only a bare number at its edge is furniture.
+    /// A document of one or two pages may show no repetition: there, a bare number at the foot is furniture.
     pages: u32,
+    /// Pages with a bare number at the foot.
+    #[serde(default)]
+    numbered_pages: u32,
+    /// Texts along the edges of several pages.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    margins: BTreeSet<String>,
 }
 
 /// Page, distance from the edge and size of a text.
@@ -97,7 +103,28 @@ impl Furniture {
             }
         }
         repeated.sort();
-        Self { repeated, pages: u32::try_from(pages.len()).unwrap_or(u32::MAX) }
+        let is_numbered = |page: &&PageBlocks<'_>| {
+            let mut found = candidates(page.page, page.blocks).into_iter();
+            found.any(|(index, zone)| is_number_at_foot(page.page, &page.blocks[index], zone))
+        };
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Self {
+            repeated,
+            pages: count(pages.len()),
+            numbered_pages: count(pages.iter().filter(is_numbered).count()),
+            margins: repeated_margins(pages),
+        }
+    }
+
+    /// Whether a text along the edge of a page belongs to it: numbers of lines, what repeats, and stamps.
+    pub fn is_margin(&self, block: &Block) -> bool {
+        let key = key(block);
+        block.kind == BlockKind::Margin && (key == "#" || is_stamp(&key) || self.margins.contains(&key))
+    }
+
+    /// Whether bare numbers at the foot count the pages: several pages have one, or there are not several.
+    fn has_page_numbers(&self) -> bool {
+        self.numbered_pages >= 2 || self.pages <= 2
     }
 
     /// The blocks of a page that are furniture, with their kinds.
@@ -111,16 +138,30 @@ impl Furniture {
                     && other.text == text
                     && (other.from - MAX_SHIFT_POINTS..=other.to + MAX_SHIFT_POINTS).contains(&distance)
             });
-            let is_at_edge = f64::from(distance) < 0.1 * f64::from(page.height());
             let kind = match zone {
                 _ if is_number => BlockKind::PageNumber,
                 Zone::Top => BlockKind::PageHeader,
                 Zone::Bottom => BlockKind::PageFooter,
             };
-            (is_repeated || (is_number && is_at_edge && zone == Zone::Bottom && block.style.lines <= 1))
+            (is_repeated || (self.has_page_numbers() && is_number_at_foot(page, block, zone)))
                 .then_some((index, kind))
         })
     }
+}
+
+fn repeated_margins(pages: &[PageBlocks<'_>]) -> BTreeSet<String> {
+    let mut seen: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for page in pages {
+        for block in page.blocks.iter().filter(|block| block.kind == BlockKind::Margin) {
+            seen.entry(key(block)).or_default().insert(page.number);
+        }
+    }
+    seen.into_iter().filter(|(_, pages)| pages.len() >= 2).map(|(key, _)| key).collect()
+}
+
+/// Where a file is from, as archives and publishers print it along the edge of its first page.
+fn is_stamp(key: &str) -> bool {
+    ["arxiv:", "doi", "http", "www.", "©", "copyright", "downloaded"].iter().any(|mark| key.contains(mark))
 }
 
 /// The size of most of the text, in tenths of a point.
@@ -157,6 +198,11 @@ fn candidates(page: PageBox, blocks: &[Block]) -> Vec<(usize, Zone)> {
         zones.extend(inside.into_iter().take(MAX_BLOCKS).map(|index| (index, zone)));
     }
     zones
+}
+
+fn is_number_at_foot(page: PageBox, block: &Block, zone: Zone) -> bool {
+    let is_at_edge = f64::from(distance(page, block.area, zone)) < 0.1 * f64::from(page.height());
+    zone == Zone::Bottom && is_at_edge && block.style.lines <= 1 && is_page_number(&key(block))
 }
 
 fn distance(page: PageBox, area: PageBox, zone: Zone) -> i32 {
@@ -263,6 +309,45 @@ mod tests {
     fn one_page_keeps_all_but_its_number() {
         let page = vec![block(20, "Report"), block(780, "- 4 -"), block(770, "4 apples")];
         assert_eq!(kinds(&[page]), [[None, Some(BlockKind::PageNumber), None]]);
+    }
+
+    #[test]
+    fn a_bare_number_at_the_foot_of_one_page_of_several_is_text() {
+        let page = |number: Option<&str>| {
+            let mut blocks = vec![block(300, "body")];
+            blocks.extend(number.map(|number| block(770, number)));
+            blocks
+        };
+        let one = kinds(&[page(None), page(Some("42")), page(None), page(None)]);
+        assert_eq!(one[1], [None, None]);
+        let two = kinds(&[page(None), page(Some("2")), page(None), page(Some("4"))]);
+        assert_eq!(two[1], [None, Some(BlockKind::PageNumber)]);
+    }
+
+    #[test]
+    fn a_text_along_the_edge_of_one_page_is_text_unless_it_is_a_stamp() {
+        let margin = |text: &str| Block { kind: BlockKind::Margin, ..block(300, text) };
+        let pages: Vec<Vec<Block>> = (1..=3)
+            .map(|number| {
+                let mut blocks =
+                    vec![block(300, "body"), margin(&format!("Report 7, page {number}")), margin("12")];
+                if number == 2 {
+                    blocks.extend([
+                        margin("Axis of the chart"),
+                        margin("arXiv:2401.00001v1 [cs.DL] 1 Jan 2024"),
+                    ]);
+                }
+                blocks
+            })
+            .collect();
+        let inputs: Vec<PageBlocks<'_>> = pages
+            .iter()
+            .zip(1..)
+            .map(|(blocks, number)| PageBlocks { number, page: PAGE, blocks, images: &[] })
+            .collect();
+        let furniture = Furniture::of(&inputs);
+        let found: Vec<bool> = pages[1].iter().map(|block| furniture.is_margin(block)).collect();
+        assert_eq!(found, [false, true, true, false, true]);
     }
 
     #[test]

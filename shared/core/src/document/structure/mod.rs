@@ -4,17 +4,17 @@
 //! first pass over the pages gives [`Findings`], which are small and can be stored; [`Findings::apply`] then
 //! completes each page by itself.
 
+mod continuation;
 mod furniture;
 mod headings;
 mod images;
 mod languages;
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use super::{Block, BlockKind, PageBox};
 
+use continuation::ContinuedTables;
 use furniture::Furniture;
 use headings::Headings;
 use images::RepeatedImages;
@@ -34,9 +34,8 @@ pub struct PageBlocks<'a> {
 pub struct Findings {
     furniture: Furniture,
     headings: Headings,
-    /// Pages whose first table continues the last one of the page before.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    continued_tables: BTreeSet<u32>,
+    #[serde(default, flatten)]
+    continued: ContinuedTables,
     #[serde(default)]
     images: RepeatedImages,
     /// What its text is written in, as names of Tesseract's data.
@@ -48,9 +47,9 @@ impl Findings {
     pub fn of(pages: &[PageBlocks<'_>]) -> Self {
         let furniture = Furniture::of(pages);
         let headings = Headings::of(pages, &furniture);
-        let continued_tables = continued_tables(pages, &furniture);
+        let continued = ContinuedTables::of(pages, &furniture);
         let images = RepeatedImages::of(pages);
-        Self { furniture, headings, continued_tables, images, languages: vec![] }
+        Self { furniture, headings, continued, images, languages: vec![] }
     }
 
     /// Adds the languages that the text of the pages is written in.
@@ -83,37 +82,13 @@ impl Findings {
             }
         }
         for block in blocks.iter_mut() {
+            if block.kind == BlockKind::Margin && !self.furniture.is_margin(block) {
+                block.kind = BlockKind::Paragraph;
+            }
             self.headings.apply(block);
         }
-        if self.continued_tables.contains(&number)
-            && let Some(table) = blocks.iter_mut().find_map(|block| block.table.as_mut())
-        {
-            table.continued = true;
-        }
+        self.continued.apply(number, blocks);
     }
-}
-
-/// Pages that start with a table of as many columns as the one at the end of the page before.
-fn continued_tables(pages: &[PageBlocks<'_>], furniture: &Furniture) -> BTreeSet<u32> {
-    let columns = |block: Option<&Block>| Some(block?.table.as_ref()?.rows.first()?.len());
-    let mut continued = BTreeSet::new();
-    let mut last: Option<(u32, usize)> = None;
-    for page in pages {
-        let taken: BTreeSet<usize> =
-            furniture.kinds(page.page, page.blocks).map(|(index, _)| index).collect();
-        let content = || {
-            let kept = page.blocks.iter().enumerate().filter(|(index, _)| !taken.contains(index));
-            kept.map(|(_, block)| block).filter(|block| block.kind != BlockKind::Margin)
-        };
-        if let (Some((before, above)), Some(below)) = (last, columns(content().next()))
-            && page.number == before + 1
-            && above == below
-        {
-            continued.insert(page.number);
-        }
-        last = columns(content().next_back()).map(|columns| (page.number, columns));
-    }
-    continued
 }
 
 #[cfg(test)]
