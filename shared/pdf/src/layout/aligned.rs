@@ -1,13 +1,29 @@
 //! Tables without lines, or with horizontal ones only: columns are the white space that rows share.
 
-use super::{fragment::Fragment, grid::Cells, letters, row::Row};
+use super::{
+    fragment::Fragment,
+    grid::Cells,
+    records::{self, LineCells},
+    row::Row,
+};
 
 /// Columns are separated by at least this many ems of white space.
 const MIN_SEPARATOR_EMS: f32 = 0.5;
 /// Part of the rows that may cross a separator: headers over several columns, notes.
 const MAX_CROSSING_SHARE: f32 = 0.12;
+/// Of a table whose columns are not drawn.
+const MAX_CONFIDENCE: f32 = 0.97;
+/// Part of the cells of an aligned column that are.
+const MIN_ALIGNMENT: f32 = 0.6;
 /// More columns than a table has.
 const MAX_COLUMNS: usize = 60;
+
+/// Rows of heads over several columns.
+const MAX_HEADS_OVER_COLUMNS: usize = 2;
+/// A single text this much larger than those of the table is the heading of what follows.
+const MIN_HEADING_RATIO: f32 = 1.12;
+/// Lines of one cell are at most this far apart.
+const MAX_CELL_LEADING_EMS: f32 = 1.6;
 
 /// So many rows of so many parts look like a table, even if nothing is aligned.
 const MIN_TABULAR_ROWS: usize = 4;
@@ -41,22 +57,29 @@ impl NoTable {
     }
 }
 
-/// The rows as a table, if they are one.
-pub(super) fn table(rows: &[Row], evidence: Evidence) -> Result<Cells, NoTable> {
+/// The rows as a table, if they are one. `lines` are the heights of lines that are drawn between them.
+pub(super) fn table(rows: &[Row], lines: &[f32], evidence: Evidence) -> Result<Cells, NoTable> {
     if rows.len() < 2 {
         return Err(NoTable::TEXT);
     }
     let size = median(rows.iter().map(|row| row.size));
-    let separators = separators(rows, size);
-    let columns = separators.len() + 1;
-    if !(2..=MAX_COLUMNS).contains(&columns) {
+    // Heads over several columns cross what separates these.
+    let heads = heads_over_columns(rows);
+    let mut separators = separators(&rows[heads..], size);
+    if !(2..=MAX_COLUMNS).contains(&(separators.len() + 1)) {
         return Err(match evidence {
             Evidence::Rules => NoTable::if_many(rows, MIN_RULED_ROWS, 2),
             Evidence::Alignment => NoTable::TEXT,
         });
     }
-    let mut grid: Vec<Vec<Vec<Fragment>>> = rows.iter().map(|row| split(row, &separators)).collect();
-    match plausibility(&grid, columns, evidence, size) {
+    let mut grid: Vec<LineCells> = rows.iter().map(|row| split(row, &separators)).collect();
+    join_heads(&mut grid, &mut separators);
+    let found = records::find(&grid, rows, lines, size);
+    let lengths = lengths(&grid);
+    let starts: Vec<usize> = (0..rows.len()).filter(|row| !found.continues[*row]).collect();
+    let grid = records::joined(grid, &found.continues);
+    let evidence_of_rows = if found.are_apart { Evidence::Rules } else { evidence };
+    match plausibility(&grid, &lengths, evidence, evidence_of_rows, size) {
         Plausibility::Table => {}
         Plausibility::Text => return Err(NoTable::TEXT),
         Plausibility::Sparse => {
@@ -67,17 +90,52 @@ pub(super) fn table(rows: &[Row], evidence: Evidence) -> Result<Cells, NoTable> 
         }
         Plausibility::Unaligned => return Err(NoTable::if_many(rows, MIN_TABULAR_ROWS, MIN_TABULAR_PARTS)),
     }
-    join_heads(&mut grid);
-    merge_continued(&mut grid, rows, size);
-    let columns = grid.first().map_or(0, Vec::len);
-    let mut cells = Cells::new(grid.len(), columns);
+    let confidence = confidence(&grid, evidence, size);
+    let mut cells = Cells::new(grid.len(), separators.len() + 1);
     for (at, cell) in grid.into_iter().flatten().enumerate() {
         cells.cells[at] = cell;
     }
     if cells.is_listing() {
         return Err(NoTable::TEXT);
     }
+    cells.confidence = confidence;
+    cells.span(&separators);
+    cells.line_below_head = lines_below(rows, lines, &starts);
     Ok(cells)
+}
+
+/// How many rows of the table are above the first line within it.
+fn lines_below(rows: &[Row], lines: &[f32], starts: &[usize]) -> Option<usize> {
+    let first = rows.first()?.baseline;
+    let y = lines.iter().copied().filter(|y| *y > first).min_by(f32::total_cmp)?;
+    let above = starts.iter().filter(|row| rows[**row].baseline < y).count();
+    (above < starts.len()).then_some(above)
+}
+
+/// Characters per line of text, for each column.
+fn lengths(grid: &[LineCells]) -> Vec<f32> {
+    let columns = grid.first().map_or(0, Vec::len);
+    let length = |column: usize| {
+        let cells = || grid.iter().map(move |row| &row[column]).filter(|cell| !cell.is_empty());
+        let total: usize = cells().flatten().map(|fragment| fragment.text.chars().count()).sum();
+        total as f32 / cells().count().max(1) as f32
+    };
+    (0..columns).map(length).collect()
+}
+
+/// How sure it is that the rows are a table and its cells are right, from 0 to 1: most columns are aligned, most cells
+/// are filled.
+fn confidence(grid: &[LineCells], evidence: Evidence, size: f32) -> f32 {
+    let columns = grid.first().map_or(0, Vec::len).max(1);
+    let aligned = (0..columns).map(|column| alignment(grid, column, size)).sum::<f32>() / columns as f32;
+    let filled = grid.iter().flatten().filter(|cell| !cell.is_empty()).count() as f32;
+    let filled = filled / (grid.len() * columns).max(1) as f32;
+    let base = match evidence {
+        Evidence::Rules => 0.3,
+        Evidence::Alignment => 0.0,
+    };
+    let few = if grid.len() <= 3 && evidence == Evidence::Alignment { 0.1 } else { 0.0 };
+    (base + 0.6 * aligned + 0.4 * filled.min(0.8) / 0.8 - few).clamp(0.0, MAX_CONFIDENCE)
 }
 
 /// Places that hardly any row crosses, with words on both sides.
@@ -181,7 +239,7 @@ pub(super) fn inner_separators(rows: &[Row]) -> Vec<f32> {
         return Vec::new();
     }
     let columns = separators.len() + 1;
-    let grid: Vec<Vec<Vec<Fragment>>> = rows.iter().map(|row| split(row, &separators)).collect();
+    let grid: Vec<LineCells> = rows.iter().map(|row| split(row, &separators)).collect();
     let is_filled =
         |column: usize| grid.iter().filter(|row| !row[column].is_empty()).count() * 10 >= grid.len() * 5;
     let is_table = (0..columns).all(is_filled) && !is_list(&grid);
@@ -200,8 +258,16 @@ enum Plausibility {
     Unaligned,
 }
 
-fn plausibility(grid: &[Vec<Vec<Fragment>>], columns: usize, evidence: Evidence, size: f32) -> Plausibility {
-    let filled = |row: &Vec<Vec<Fragment>>| row.iter().filter(|cell| !cell.is_empty()).count();
+/// `lengths` are those of lines, not of cells; `rows` says how sure it is where each row starts.
+fn plausibility(
+    grid: &[LineCells],
+    lengths: &[f32],
+    evidence: Evidence,
+    rows: Evidence,
+    size: f32,
+) -> Plausibility {
+    let columns = lengths.len();
+    let filled = |row: &LineCells| row.iter().filter(|cell| !cell.is_empty()).count();
     let full_rows = grid.iter().filter(|row| filled(row) >= 2).count();
     let min_full = match evidence {
         Evidence::Rules => 2,
@@ -219,29 +285,29 @@ fn plausibility(grid: &[Vec<Vec<Fragment>>], columns: usize, evidence: Evidence,
     if full_rows < min_full || full_rows * 10 < grid.len() * 5 {
         return Plausibility::Sparse;
     }
-    let characters = |column: usize| {
-        let cells = || grid.iter().map(move |row| &row[column]).filter(|cell| !cell.is_empty());
-        let total: usize = cells().flatten().map(|fragment| fragment.text.chars().count()).sum();
-        total as f32 / cells().count().max(1) as f32
-    };
     if evidence == Evidence::Rules {
         return Plausibility::Table;
     }
-    let lengths: Vec<f32> = (0..columns).map(characters).collect();
     let short = lengths.iter().filter(|length| **length < 24.0).count();
     let is_short = short * 2 >= columns && lengths.iter().all(|length| *length < 75.0);
-    let aligned = (0..columns).filter(|column| is_aligned(grid, *column, size)).count();
-    match (is_short, aligned * 10 >= columns * 7) {
+    let aligned = (0..columns).filter(|column| alignment(grid, *column, size) >= MIN_ALIGNMENT).count();
+    match (is_short || rows == Evidence::Rules, aligned * 10 >= columns * 7) {
         (true, true) => Plausibility::Table,
         (true, false) => Plausibility::Unaligned,
         (false, _) => Plausibility::Text,
     }
 }
 
-/// Whether most cells of a column begin, end or are centered at the same place.
-fn is_aligned(grid: &[Vec<Vec<Fragment>>], column: usize, size: f32) -> bool {
-    let areas: Vec<_> =
-        grid.iter().filter_map(|row| Some((row[column].first()?.area, row[column].last()?.area))).collect();
+/// The share of the cells of a column that begin, end or are centered at the same place.
+fn alignment(grid: &[LineCells], column: usize, size: f32) -> f32 {
+    // Of a cell with several lines, the first and the widest extent count.
+    let areas: Vec<(crate::page::Area, crate::page::Area)> = grid
+        .iter()
+        .filter_map(|row| {
+            let right = row[column].iter().max_by(|a, b| a.area.x1.total_cmp(&b.area.x1))?;
+            Some((row[column].first()?.area, right.area))
+        })
+        .collect();
     let tolerance = (0.4 * size).max(2.0);
     let share = |of: &dyn Fn(&(crate::page::Area, crate::page::Area)) -> f32| {
         let mut values: Vec<f32> = areas.iter().map(of).collect();
@@ -255,11 +321,11 @@ fn is_aligned(grid: &[Vec<Vec<Fragment>>], column: usize, size: f32) -> bool {
     let left = share(&|(first, _)| first.x0);
     let right = share(&|(_, last)| last.x1);
     let center = share(&|(first, last)| (first.x0 + last.x1) / 2.0);
-    left.max(right).max(center) >= 0.6
+    left.max(right).max(center)
 }
 
 /// Whether the first column has only markers of list items, or the tags of references: `[Cop87]`.
-fn is_list(grid: &[Vec<Vec<Fragment>>]) -> bool {
+fn is_list(grid: &[LineCells]) -> bool {
     let first: Vec<&Fragment> = grid.iter().filter_map(|row| row[0].first()).collect();
     let is_tag = |text: &str| text.starts_with('[') && text.ends_with(']');
     let is_marker = |fragment: &&&Fragment| super::lists::is_marker(&fragment.text) || is_tag(&fragment.text);
@@ -278,7 +344,7 @@ fn number(cell: &[Fragment]) -> Option<f64> {
 }
 
 /// Whether two columns are numbered lines: of code, or of a text under review.
-fn is_numbered(grid: &[Vec<Vec<Fragment>>]) -> bool {
+fn is_numbered(grid: &[LineCells]) -> bool {
     let numbers: Vec<f64> = grid.iter().filter_map(|row| number(&row[0])).collect();
     let is_series = numbers.windows(2).all(|pair| pair[1] - pair[0] == 1.0);
     grid.first().is_some_and(|row| row.len() == 2)
@@ -288,7 +354,7 @@ fn is_numbered(grid: &[Vec<Vec<Fragment>>]) -> bool {
 }
 
 /// Whether all columns are the scales of a chart: numbers with a constant step.
-fn is_scale(grid: &[Vec<Vec<Fragment>>], columns: usize) -> bool {
+fn is_scale(grid: &[LineCells], columns: usize) -> bool {
     (0..columns).all(|column| {
         let cells = || grid.iter().map(|row| row[column].as_slice()).filter(|cell| !cell.is_empty());
         let numbers: Vec<f64> = cells().filter_map(number).collect();
@@ -300,7 +366,7 @@ fn is_scale(grid: &[Vec<Vec<Fragment>>], columns: usize) -> bool {
 }
 
 /// Joins columns of which one has only heads and the other only what is below: they are set differently.
-fn join_heads(grid: &mut [Vec<Vec<Fragment>>]) {
+fn join_heads(grid: &mut [LineCells], separators: &mut Vec<f32>) {
     let head_rows = if grid.len() >= 4 { 2 } else { 1 };
     let mut column = 0;
     while column + 1 < grid.first().map_or(0, Vec::len) {
@@ -315,6 +381,7 @@ fn join_heads(grid: &mut [Vec<Vec<Fragment>>]) {
                 let more = row.remove(column + 1);
                 row[column].extend(more);
             }
+            separators.remove(column);
         } else {
             column += 1;
         }
@@ -322,8 +389,8 @@ fn join_heads(grid: &mut [Vec<Vec<Fragment>>]) {
 }
 
 /// Whether the rows are a table of contents: leaders, and page numbers at the end.
-fn is_contents(grid: &[Vec<Vec<Fragment>>], columns: usize) -> bool {
-    let has_leader = |row: &Vec<Vec<Fragment>>| {
+fn is_contents(grid: &[LineCells], columns: usize) -> bool {
+    let has_leader = |row: &LineCells| {
         row.iter().flatten().any(|fragment| {
             let dots = fragment.text.chars().filter(|c| matches!(c, '.' | '·' | '…' | '_')).count();
             fragment.text.contains("....")
@@ -334,41 +401,8 @@ fn is_contents(grid: &[Vec<Vec<Fragment>>], columns: usize) -> bool {
     columns <= 4 && grid.iter().filter(|row| has_leader(row)).count() * 2 >= grid.len()
 }
 
-/// Joins rows that only continue the row above: cells of several lines.
-fn merge_continued(grid: &mut Vec<Vec<Vec<Fragment>>>, rows: &[Row], size: f32) {
-    let distances: Vec<f32> = rows.windows(2).map(|pair| pair[1].baseline - pair[0].baseline).collect();
-    let mut merged: Vec<Vec<Vec<Fragment>>> = Vec::with_capacity(grid.len());
-    for (index, row) in std::mem::take(grid).into_iter().enumerate() {
-        let filled: Vec<usize> = (0..row.len()).filter(|column| !row[*column].is_empty()).collect();
-        let distance =
-            index.checked_sub(1).and_then(|above| distances.get(above)).copied().unwrap_or(f32::MAX);
-        let continues = merged.last().is_some_and(|above| {
-            let has_above = filled.iter().all(|column| !above[*column].is_empty());
-            let is_partial = !filled.contains(&0) && filled.len() * 2 <= row.len().max(3);
-            let is_lowercase = filled.iter().all(|column| {
-                row[*column].first().is_some_and(|fragment| {
-                    fragment
-                        .text
-                        .starts_with(|c: char| c.is_lowercase() || letters::is_spaceless(c) || c == '(')
-                })
-            });
-            distance <= 1.45 * size
-                && has_above
-                && (is_partial || (is_lowercase && filled.len() * 2 <= row.len()))
-        });
-        match merged.last_mut() {
-            Some(above) if continues => {
-                for (cell, more) in above.iter_mut().zip(row) {
-                    cell.extend(more);
-                }
-            }
-            _ => merged.push(row),
-        }
-    }
-    *grid = merged;
-}
-
-/// Finds runs of rows that may be tables, as index ranges: rows with several fragments, close to each other.
+/// Finds runs of rows that may be tables, as index ranges: rows with several fragments, close to each other, and lines
+/// between and after them that only continue their cells.
 pub(super) fn runs(rows: &[Row]) -> Vec<std::ops::Range<usize>> {
     let mut runs = Vec::new();
     let mut at = 0;
@@ -377,27 +411,99 @@ pub(super) fn runs(rows: &[Row]) -> Vec<std::ops::Range<usize>> {
             at += 1;
             continue;
         }
+        let mut free = FreeStrips::of(&rows[at]);
         let mut end = at + 1;
         let mut last_full = at;
         while end < rows.len() {
-            let gap = rows[end].area.y0 - rows[end - 1].area.y1;
-            let size = rows[end].size.max(rows[end - 1].size);
-            let is_full = rows[end].fragments.len() >= 2;
-            if gap > 2.2 * size || (!is_full && end - last_full > 2) {
+            let (above, row) = (&rows[end - 1], &rows[end]);
+            let size = row.size.max(above.size);
+            let is_full = row.fragments.len() >= 2;
+            let leaves_strip = free.left_by(row);
+            let is_cell_line = leaves_strip && row.baseline - above.baseline <= MAX_CELL_LEADING_EMS * size;
+            let is_heading = !is_full && row.size > MIN_HEADING_RATIO * rows[at].size;
+            let is_far = row.area.y0 - above.area.y1 > 2.2 * size;
+            if is_far || is_heading || (!is_full && !is_cell_line && end - last_full > 2) {
                 break;
             }
-            if is_full {
+            if leaves_strip {
+                free.cross(row);
+            }
+            if is_full || (is_cell_line && end == last_full + 1 && !free.is_in_first_column(row)) {
                 last_full = end;
             }
             end += 1;
         }
         let end = last_full + 1;
         if end - at >= 2 {
-            runs.push(at..end);
+            let last = runs.last().map_or(0, |run: &std::ops::Range<usize>| run.end);
+            let from = (at.saturating_sub(MAX_HEADS_OVER_COLUMNS).max(last)..at)
+                .find(|from| heads_over_columns(&rows[*from..end]) == at - from)
+                .unwrap_or(at);
+            runs.push(from..end);
         }
         at = end;
     }
     runs
+}
+
+/// Whether the lines are one row of a table: the first has several cells, and the others are in columns below them.
+pub(super) fn is_one_row(rows: &[Row]) -> bool {
+    let Some(first) = rows.first().filter(|row| row.fragments.len() >= 2) else { return false };
+    let mut free = FreeStrips::of(first);
+    rows.iter().skip(1).all(|row| {
+        let leaves_strip = free.left_by(row);
+        free.cross(row);
+        leaves_strip
+    })
+}
+
+/// How many leading rows are heads over several columns: right above a row that has more parts, and none of their own
+/// over its first.
+fn heads_over_columns(rows: &[Row]) -> usize {
+    let is_head = |head: &Row, below: &Row| {
+        let first = &below.fragments[0];
+        head.fragments.len() < below.fragments.len()
+            && head.area.x0 > first.area.x1
+            && head.area.x1 < below.area.x1 + 2.0 * below.size
+            && below.baseline - head.baseline <= MAX_CELL_LEADING_EMS * below.size
+    };
+    let lead = rows.iter().take(MAX_HEADS_OVER_COLUMNS + 1).position(|row| row.fragments.len() >= 3);
+    match lead {
+        Some(count) if rows[..=count].windows(2).all(|pair| is_head(&pair[0], &pair[1])) => count,
+        _ => 0,
+    }
+}
+
+/// White strips that the rows of a run have in common.
+struct FreeStrips(Vec<(f32, f32)>);
+
+impl FreeStrips {
+    fn of(row: &Row) -> Self {
+        Self(row.fragments.windows(2).map(|pair| (pair[0].area.x1, pair[1].area.x0)).collect())
+    }
+
+    fn without(&self, row: &Row) -> Vec<(f32, f32)> {
+        let mut strips = self.0.clone();
+        for part in &row.fragments {
+            let (x0, x1) = (part.area.x0, part.area.x1);
+            let rest = |(from, to): (f32, f32)| [(from, to.min(x0)), (from.max(x1), to)];
+            strips = strips.into_iter().flat_map(rest).collect();
+        }
+        strips.retain(|(from, to)| to - from >= MIN_SEPARATOR_EMS * row.size);
+        strips
+    }
+
+    fn left_by(&self, row: &Row) -> bool {
+        !self.without(row).is_empty()
+    }
+
+    fn cross(&mut self, row: &Row) {
+        self.0 = self.without(row);
+    }
+
+    fn is_in_first_column(&self, row: &Row) -> bool {
+        self.0.first().is_some_and(|(from, _)| row.area.x0 < *from)
+    }
 }
 
 fn median(values: impl Iterator<Item = f32>) -> f32 {

@@ -18,6 +18,16 @@ const MAX_BANDS: usize = 400;
 /// Lines of a column have at least this many characters on average; cells of a table have fewer.
 const MIN_COLUMN_CHARACTERS: f32 = 11.0;
 const MIN_GUTTER_POINTS: f32 = 5.0;
+/// Fewer paragraphs may begin at the same heights by chance.
+const MIN_CELL_ROWS: usize = 3;
+/// Fewer rows are no column, and columns have fewer rows in common.
+const MIN_COLUMN_ROWS: usize = 8;
+const MAX_SHARED_ROWS: f32 = 0.5;
+/// Short cells leave white space below them, and few have more lines on average.
+const MAX_CELL_DENSITY: f32 = 0.8;
+const MAX_CELL_LINES: usize = 5;
+/// A cell is this much further below the last line than the lines of a cell are from each other.
+const MIN_CELL_SPACE_RATIO: f32 = 1.1;
 
 /// Something with a place on the page: a fragment of text, a table or a figure.
 #[derive(Clone, Copy, Debug)]
@@ -63,9 +73,13 @@ fn cut(items: Vec<Item>, is_right_to_left: bool, depth: u32, out: &mut Vec<Vec<I
     let mut at = 0;
     while at < bands.len() {
         match run_with_gutter(&bands, at) {
-            Some(end) => {
+            Some(Run::Columns(end)) => {
                 push(std::mem::take(&mut plain), out);
                 cut(bands[at..end].iter().flatten().copied().collect(), is_right_to_left, depth + 1, out);
+                at = end;
+            }
+            Some(Run::Rows(end)) => {
+                plain.extend(bands[at..end].iter().flatten());
                 at = end;
             }
             None => {
@@ -100,8 +114,16 @@ fn bands(mut items: Vec<Item>) -> Vec<Vec<Item>> {
     bands
 }
 
-/// The end of the longest run of bands from `start` on that share a gutter.
-fn run_with_gutter(bands: &[Vec<Item>], start: usize) -> Option<usize> {
+/// Bands that share a gutter, up to the given one.
+enum Run {
+    /// With columns of text on both sides.
+    Columns(usize),
+    /// With the cells of a table on both sides.
+    Rows(usize),
+}
+
+/// The longest run of bands from `start` on that share a gutter.
+fn run_with_gutter(bands: &[Vec<Item>], start: usize) -> Option<Run> {
     if is_end_of_paragraph(bands, start) {
         return None;
     }
@@ -127,8 +149,9 @@ fn run_with_gutter(bands: &[Vec<Item>], start: usize) -> Option<usize> {
                 while end > start + 1 && starts_what_follows(bands, end, x) {
                     end -= 1;
                 }
-                return Some(end);
+                return Some(Run::Columns(end));
             }
+            None if has_rows_of_cells(&items) => return Some(Run::Rows(end)),
             None if end > start + 2 && occupied_by(&items).len() < 2 => end -= 1,
             None => return None,
         }
@@ -185,9 +208,89 @@ fn occupy(occupied: &mut Vec<(f32, f32)>, from: f32, to: f32) {
 
 /// The middle of the widest gap that has a column of text on both sides.
 fn gutter(items: &[Item]) -> Option<f32> {
+    let gaps = gaps(items);
+    gaps.iter().copied().find(|x| separates_columns(items, *x)).or_else(|| {
+        // A column that is a table looks like none by its lines. The rows of two columns are at different heights.
+        let independent = gaps.iter().filter_map(|x| Some((*x, shared_rows(items, *x)?)));
+        independent
+            .filter(|(_, share)| *share < MAX_SHARED_ROWS)
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(x, _)| x)
+    })
+}
+
+/// The share of rows on one side of `x` that the other side has too, if both sides are filled with text.
+fn shared_rows(items: &[Item], x: f32) -> Option<f32> {
+    let (left, right): (Vec<&Item>, Vec<&Item>) = items.iter().partition(|item| item.area.center().0 < x);
+    let (left, right) = (TextRow::of(&left), TextRow::of(&right));
+    let overlap = {
+        let span = |rows: &[TextRow]| Some((rows.first()?.bottom, rows.last()?.bottom));
+        let (left, right) = (span(&left)?, span(&right)?);
+        (left.1.min(right.1) - left.0.max(right.0)) / (left.1 - left.0).min(right.1 - right.0).max(1.0)
+    };
+    if !TextRow::fill_a_column(&left) || !TextRow::fill_a_column(&right) || overlap < 0.5 {
+        return None;
+    }
+    let has_partner = |row: &&TextRow, others: &[TextRow]| {
+        others.iter().any(|other| (row.bottom - other.bottom).abs() < 1.5)
+    };
+    let (fewer, more) = if left.len() <= right.len() { (&left, &right) } else { (&right, &left) };
+    let shared = fewer.iter().filter(|row| has_partner(row, more)).count();
+    Some(shared as f32 / fewer.len().max(1) as f32)
+}
+
+/// All text at one height on one side of a gutter.
+struct TextRow {
+    bottom: f32,
+    x0: f32,
+    x1: f32,
+    characters: u32,
+}
+
+impl TextRow {
+    fn of(items: &[&Item]) -> Vec<Self> {
+        let mut texts: Vec<&&Item> = items.iter().filter(|item| item.characters.is_some()).collect();
+        texts.sort_by(|a, b| a.area.y1.total_cmp(&b.area.y1));
+        let mut rows: Vec<Self> = Vec::new();
+        for item in texts {
+            let Area { x0, x1, y1: bottom, .. } = item.area;
+            let characters = item.characters.unwrap_or(0);
+            match rows.last_mut() {
+                Some(row) if bottom - row.bottom < 1.5 => {
+                    (row.x0, row.x1) = (row.x0.min(x0), row.x1.max(x1));
+                    row.characters += characters;
+                }
+                _ => rows.push(Self { bottom, x0, x1, characters }),
+            }
+        }
+        rows
+    }
+
+    fn fill_a_column(rows: &[Self]) -> bool {
+        let x0 = rows.iter().map(|row| row.x0).fold(f32::INFINITY, f32::min);
+        let x1 = rows.iter().map(|row| row.x1).fold(f32::NEG_INFINITY, f32::max);
+        let count = rows.len() as f32;
+        let characters = rows.iter().map(|row| row.characters).sum::<u32>() as f32;
+        let width: f32 = rows.iter().map(|row| row.x1 - row.x0).sum();
+        rows.len() >= MIN_COLUMN_ROWS
+            && characters >= MIN_COLUMN_CHARACTERS * count
+            && width >= 0.5 * (x1 - x0) * count
+    }
+}
+
+/// Whether a gap has rows of cells on both sides.
+fn has_rows_of_cells(items: &[Item]) -> bool {
+    gaps(items).into_iter().any(|x| {
+        let (left, right): (Vec<&Item>, Vec<&Item>) = items.iter().partition(|item| item.area.center().0 < x);
+        matches!((Side::of(&left), Side::of(&right)), (Some(left), Some(right)) if are_cells(&left, &right))
+    })
+}
+
+/// The middles of the widest gaps.
+fn gaps(items: &[Item]) -> Vec<f32> {
     let occupied = occupied_by(items);
     if occupied.len() < 2 {
-        return None;
+        return Vec::new();
     }
     let size = median_size(items);
     let min_width = (0.7 * size).max(MIN_GUTTER_POINTS);
@@ -198,7 +301,7 @@ fn gutter(items: &[Item]) -> Option<f32> {
         .collect();
     gaps.sort_by(|a, b| (b.1 - b.0).total_cmp(&(a.1 - a.0)));
     // A table has many gaps; columns have few.
-    gaps.into_iter().take(6).map(|gap| (gap.0 + gap.1) / 2.0).find(|x| separates_columns(items, *x))
+    gaps.into_iter().take(6).map(|gap| (gap.0 + gap.1) / 2.0).collect()
 }
 
 fn separates_columns(items: &[Item], x: f32) -> bool {
@@ -206,7 +309,30 @@ fn separates_columns(items: &[Item], x: f32) -> bool {
     let (Some(left), Some(right)) = (Side::of(&left), Side::of(&right)) else { return false };
     let overlap = left.area.y1.min(right.area.y1) - left.area.y0.max(right.area.y0);
     let shorter = left.area.height().min(right.area.height());
-    left.is_column() && right.is_column() && overlap >= 0.3 * shorter.max(1.0) && !are_rows(&left, &right)
+    left.is_column()
+        && right.is_column()
+        && overlap >= 0.3 * shorter.max(1.0)
+        && !are_rows(&left, &right)
+        && !are_cells(&left, &right)
+}
+
+/// Whether both sides are cells of a table with several lines each: where one side has a new cell, so has the other.
+/// Columns of text have their paragraphs at different heights.
+fn are_cells(left: &Side, right: &Side) -> bool {
+    // A figure or a drawn table is in a column, not in a cell.
+    if left.has_object || right.has_object {
+        return false;
+    }
+    let leading = left.leading().min(right.leading());
+    let is_dense = left.density(leading).min(right.density(leading)) > MAX_CELL_DENSITY;
+    let lines = left.rows().min(right.rows());
+    let (left, right) = (left.cell_tops(leading), right.cell_tops(leading));
+    if is_dense || lines > MAX_CELL_LINES * left.len().min(right.len()) {
+        return false;
+    }
+    let (fewer, more) = if left.len() <= right.len() { (left, right) } else { (right, left) };
+    let matched = fewer.iter().filter(|y| more.iter().any(|other| (*y - other).abs() < 2.0)).count();
+    matched >= MIN_CELL_ROWS && matched * 10 >= fewer.len() * 8 && matched * 10 >= more.len() * 4
 }
 
 /// Whether short lines on both sides belong together: a form, or a table of words.
@@ -275,6 +401,40 @@ impl Side {
             }
         }
         (!items.is_empty()).then_some(side)
+    }
+
+    /// Distances between the lower edges of lines.
+    fn distances(&self) -> impl Iterator<Item = f32> {
+        self.bottoms.windows(2).map(|pair| pair[1] - pair[0]).filter(|distance| *distance > 3.0)
+    }
+
+    fn rows(&self) -> usize {
+        1 + self.distances().count()
+    }
+
+    /// The part of the height that lines fill.
+    fn density(&self, leading: f32) -> f32 {
+        self.rows() as f32 * leading / self.area.height().max(1.0)
+    }
+
+    /// How far lines are apart that belong together.
+    fn leading(&self) -> f32 {
+        let mut distances: Vec<f32> = self.distances().collect();
+        distances.sort_by(f32::total_cmp);
+        distances.get(distances.len() / 5).copied().unwrap_or(f32::INFINITY)
+    }
+
+    /// The lower edges of lines that start a cell or a paragraph: the first, and those after a space.
+    fn cell_tops(&self, leading: f32) -> Vec<f32> {
+        let mut tops: Vec<f32> = self.bottoms.first().copied().into_iter().collect();
+        let mut last = tops.first().copied().unwrap_or(0.0);
+        for bottom in &self.bottoms {
+            if bottom - last > MIN_CELL_SPACE_RATIO * leading {
+                tops.push(*bottom);
+            }
+            last = *bottom;
+        }
+        tops
     }
 
     /// Whether the lines look like text that is set in a column: long enough, and most of them fill it.

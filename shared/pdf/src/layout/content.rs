@@ -54,6 +54,8 @@ pub(crate) enum TagRole {
     Cell {
         table: u32,
         row: u32,
+        /// Tagged as one that names its row or column.
+        is_head: bool,
     },
 }
 

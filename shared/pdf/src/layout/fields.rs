@@ -3,7 +3,7 @@
 use super::{
     content::{Field, FieldKind, PageContent},
     fragment::{Fragment, Word},
-    row,
+    letters, row,
 };
 use crate::page::Area;
 
@@ -42,12 +42,7 @@ pub(super) fn add(fragments: &mut Vec<Fragment>, content: &PageContent) {
         let value = match rows.as_slice() {
             [] if field.value.is_empty() => continue,
             [] => unpainted(field),
-            [row] => row.joined(),
-            // Several lines are paragraphs of their own.
-            rows => {
-                fragments.extend(rows.iter().flat_map(|row| row.fragments.clone()));
-                continue;
-            }
+            rows => lines_as_one(rows),
         };
         match label_of(field, &value, fragments) {
             Some(label) => {
@@ -60,6 +55,21 @@ pub(super) fn add(fragments: &mut Vec<Fragment>, content: &PageContent) {
             None => fragments.push(with_tooltip(value, &field.label)),
         }
     }
+}
+
+/// The lines of a value as one text at the place of the first.
+fn lines_as_one(rows: &[row::Row]) -> Fragment {
+    let mut lines = rows.iter().map(row::Row::joined);
+    let mut value = lines.next().unwrap_or_default();
+    for line in lines {
+        letters::join_line(&mut value.text, &line.text);
+        value.area.x0 = value.area.x0.min(line.area.x0);
+        value.area.x1 = value.area.x1.max(line.area.x1);
+        value.glyphs += line.glyphs;
+        // Where the words of the other lines are says nothing about this one.
+        value.words.truncate(1);
+    }
+    value
 }
 
 /// The value of a field as a fragment in its place.

@@ -310,7 +310,8 @@ fn read_line(
             let ems = glyph.size.max(last.size).max(0.1);
             let gap = gap(last, glyph, is_right_to_left) / ems;
             let is_cell = |tag: Option<Tag>| tag.is_some_and(|tag| tag.is_cell());
-            let splits = gap > spacing.max_word_gap
+            let max_gap = if space { spacing.max_word_gap } else { spacing.max_gap_without_space };
+            let splits = gap > max_gap
                 || (!is_right_to_left && gap < -1.5)
                 || (glyph.baseline - last.baseline).abs() > 0.6 * ems
                 || (gap > 0.05 && walls.is_between(last.area.x1, glyph.area.x0, y))
@@ -338,6 +339,10 @@ impl Tag {
     /// Whether the element is more than a paragraph, which may go astray.
     pub fn is_block(self) -> bool {
         !matches!(self.role, super::content::TagRole::Paragraph)
+    }
+
+    pub fn is_head_cell(self) -> bool {
+        matches!(self.role, super::content::TagRole::Cell { is_head: true, .. })
     }
 
     pub fn is_cell(self) -> bool {
@@ -389,6 +394,8 @@ fn main_size<'a>(glyphs: impl Iterator<Item = &'a Glyph>) -> Option<MainSize> {
 struct Spacing {
     min_space: f32,
     max_word_gap: f32,
+    /// Where the line writes its spaces, a gap without one is between cells rather than between justified words.
+    max_gap_without_space: f32,
 }
 
 impl Spacing {
@@ -416,7 +423,13 @@ impl Spacing {
         between.retain(|gap| *gap < MAX_WORD_GAP_EMS);
         let typical = if between.len() >= 3 { quantile(&mut between, 0.5) } else { 0.33 };
         let max_word_gap = (typical * WIDE_GAP_RATIO).clamp(MIN_COLUMN_GAP_EMS, MAX_WORD_GAP_EMS) + tracking;
-        Self { min_space, max_word_gap: if is_right_to_left { max_word_gap.max(2.5) } else { max_word_gap } }
+        let max_word_gap = if is_right_to_left { max_word_gap.max(2.5) } else { max_word_gap };
+        let max_gap_without_space = if has_spaces && !is_right_to_left {
+            max_word_gap.min(MIN_COLUMN_GAP_EMS + tracking)
+        } else {
+            max_word_gap
+        };
+        Self { min_space, max_word_gap, max_gap_without_space }
     }
 }
 
@@ -434,6 +447,8 @@ struct Builder {
     sizes: Sizes,
     is_struck: bool,
     in_word: bool,
+    /// The last letter, if it is raised, and where it is in the text.
+    raised_letter: Option<(usize, char)>,
 }
 
 impl Builder {
@@ -458,9 +473,9 @@ impl Builder {
         if is_struck != self.is_struck {
             self.toggle_strike();
         }
+        let start = self.fragment.text.len();
+        self.push_letter(glyph.c, is_raised);
         let fragment = &mut self.fragment;
-        let start = fragment.text.len();
-        fragment.text.push(if is_raised { letters::superscript(glyph.c) } else { glyph.c });
         let style = glyph.style;
         fragment.glyphs += 1;
         fragment.bold += u32::from(style.bold);
@@ -477,6 +492,26 @@ impl Builder {
         }
         self.in_word = true;
         self.sizes.count(glyph);
+    }
+
+    /// Raised digits and single raised letters become superscripts; several letters are a word, as in `1st`.
+    fn push_letter(&mut self, c: char, is_raised: bool) {
+        let text = &mut self.fragment.text;
+        let is_letter = is_raised && c.is_alphabetic();
+        match self.raised_letter.filter(|_| is_letter && self.in_word) {
+            Some((start, letter)) => {
+                if text[start..].chars().eq([letters::superscript(letter)]) {
+                    text.truncate(start);
+                    text.push(letter);
+                }
+                self.raised_letter = Some((text.len(), c));
+                text.push(c);
+            }
+            None => {
+                self.raised_letter = is_letter.then_some((text.len(), c));
+                text.push(if is_raised { letters::superscript(c) } else { c });
+            }
+        }
     }
 
     fn toggle_strike(&mut self) {

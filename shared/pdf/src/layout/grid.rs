@@ -23,16 +23,41 @@ pub(super) struct Cells {
     pub spans: Vec<(u16, u16)>,
     /// Lines between which the cells are, where they are known.
     pub areas: Vec<Option<Area>>,
+    /// Rows above the first line within the table, where lines are drawn between rows.
+    pub line_below_head: Option<usize>,
+    /// How sure it is that this is a table with these cells, from 0 to 1.
+    pub confidence: f32,
 }
 
 impl Cells {
     pub fn new(rows: usize, columns: usize) -> Self {
         let count = rows * columns;
-        Self { columns, cells: vec![Vec::new(); count], spans: vec![(1, 1); count], areas: vec![None; count] }
+        Self {
+            columns,
+            cells: vec![Vec::new(); count],
+            spans: vec![(1, 1); count],
+            areas: vec![None; count],
+            line_below_head: None,
+            confidence: 1.0,
+        }
     }
 
     pub fn rows(&self) -> usize {
         self.cells.len().checked_div(self.columns).unwrap_or(0)
+    }
+
+    /// Lets cells whose text crosses the separators of columns span the empty cells there.
+    pub fn span(&mut self, separators: &[f32]) {
+        for at in 0..self.cells.len() {
+            let right = self.cells[at].iter().map(|part| part.area.x1).fold(f32::NEG_INFINITY, f32::max);
+            let column = at % self.columns;
+            let crossed = separators[column..].iter().take_while(|x| right > **x + 1.0).count();
+            let wide = 1 + (1..=crossed).take_while(|next| self.cells[at + next].is_empty()).count();
+            if wide > 1 {
+                self.spans[at].0 = wide as u16;
+                self.spans[at + 1..at + wide].fill((0, 0));
+            }
+        }
     }
 
     /// Whether the rows are lines of code with their numbers: a first column that counts, next to monospaced text.
@@ -61,12 +86,8 @@ impl Cells {
             (0..rows).map(|row| (0..columns).any(|column| is_filled(row, column))).collect();
         let keeps_column: Vec<bool> =
             (0..columns).map(|column| (0..rows).any(|row| is_filled(row, column))).collect();
-        let bold_first = {
-            let first = keeps_row.iter().position(|keeps| *keeps).unwrap_or(0);
-            let cells = || (0..columns).flat_map(|column| &self.cells[first * columns + column]);
-            cells().all(Fragment::is_bold)
-        };
-        let mut table = Table { header_rows: 1, ..Table::default() };
+        let header_rows = super::header::rows(&self) as u16;
+        let mut table = Table { header_rows, ..Table::default() };
         let mut cells = self.cells.into_iter();
         for row in 0..rows {
             let mut out = Vec::with_capacity(columns);
@@ -98,9 +119,6 @@ impl Cells {
             if keeps_row[row] {
                 table.rows.push(out);
             }
-        }
-        if !bold_first && table.rows.len() < 2 {
-            table.header_rows = 0;
         }
         table
     }

@@ -61,7 +61,7 @@ pub(super) fn normalized(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || is_nfc(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
 }
 
-/// The superscript form of a digit or sign: `10⁶` must not become `106`.
+/// The superscript form of a digit, sign or letter, if it has one: `10⁶` must not become `106`, nor `xⁿ` `xn`.
 pub(super) fn superscript(c: char) -> char {
     match c {
         '0' => '⁰',
@@ -71,6 +71,27 @@ pub(super) fn superscript(c: char) -> char {
         '4'..='9' => char::from_u32(u32::from('⁰') + u32::from(c) - u32::from('0')).unwrap_or(c),
         '+' => '⁺',
         '-' | '−' | '–' => '⁻',
+        '=' => '⁼',
+        '(' => '⁽',
+        ')' => '⁾',
+        'a' => 'ᵃ',
+        'b' => 'ᵇ',
+        'c' => 'ᶜ',
+        'd' => 'ᵈ',
+        'e' => 'ᵉ',
+        'f' => 'ᶠ',
+        'g' => 'ᵍ',
+        'i' => 'ⁱ',
+        'k' => 'ᵏ',
+        'm' => 'ᵐ',
+        'n' => 'ⁿ',
+        'o' => 'ᵒ',
+        'p' => 'ᵖ',
+        'r' => 'ʳ',
+        's' => 'ˢ',
+        't' => 'ᵗ',
+        'x' => 'ˣ',
+        'y' => 'ʸ',
         c => c,
     }
 }

@@ -16,14 +16,17 @@ mod equations;
 mod fields;
 mod fragment;
 mod grid;
+mod header;
 mod initial;
 mod letters;
 mod lists;
 mod margins;
 mod paragraph;
+mod records;
 mod roles;
 mod row;
 mod ruled;
+mod stripes;
 mod tables;
 mod tags;
 mod turn;
@@ -51,8 +54,10 @@ pub(crate) struct PageLayout {
     pub blocks: Vec<Block>,
     /// Areas of tables, on the page as it is in the file.
     pub tables: Vec<Area>,
-    /// Tables found by alignment alone.
+    /// Tables that neither lines nor tags show.
     pub uncertain_tables: u32,
+    /// The lowest confidence of a table that was rebuilt.
+    pub weakest_table: Option<f32>,
     /// Tables whose columns could not be found: their text is there, in rows that mean little.
     pub broken_tables: u32,
     /// Frames of forms whose labels and fields could not be brought together.
@@ -223,7 +228,7 @@ fn read_region(
     let push_object = |index: usize, blocks: &mut Blocks| {
         let object = index - fragments.len();
         match tables.get(object) {
-            Some(table) => blocks.push_table(table.area, table.table.clone(), table.is_certain),
+            Some(table) => blocks.push_table(table.area, table.table.clone(), table.confidence),
             None => blocks.push_figure(&figures[object - tables.len()]),
         }
     };
@@ -252,7 +257,7 @@ fn read_region(
 fn read_rows(rows: &[Row], blocks: &mut Blocks) {
     let mut from = 0;
     for run in aligned::runs(rows) {
-        let cells = match aligned::table(&rows[run.clone()], Evidence::Alignment) {
+        let cells = match aligned::table(&rows[run.clone()], &[], Evidence::Alignment) {
             Ok(cells) => cells,
             Err(refused) => {
                 blocks.layout.broken_tables += u32::from(refused.is_tabular);
@@ -261,8 +266,9 @@ fn read_rows(rows: &[Row], blocks: &mut Blocks) {
         };
         blocks.push_lines(&rows[from..run.start]);
         let area = rows[run.clone()].iter().fold(Area::empty(), |all, row| all.union(&row.area));
+        let confidence = cells.confidence;
         let table = cells.finish(&blocks.turn);
-        blocks.push_table(area, table, false);
+        blocks.push_table(area, table, confidence);
         from = run.end;
     }
     blocks.push_lines(&rows[from..]);
@@ -302,12 +308,13 @@ impl Blocks {
         page_box(&self.turn.original(area))
     }
 
-    fn push_table(&mut self, area: Area, table: Table, is_certain: bool) {
+    fn push_table(&mut self, area: Area, table: Table, confidence: f32) {
         if table.rows.is_empty() {
             return;
         }
         self.layout.tables.push(self.turn.original(&area));
-        self.layout.uncertain_tables += u32::from(!is_certain);
+        self.layout.uncertain_tables += u32::from(confidence < 1.0);
+        self.layout.weakest_table = Some(self.layout.weakest_table.unwrap_or(1.0).min(confidence));
         let style = BlockStyle {
             size: tenths(self.body_size),
             lines: table.rows.len().min(1_000) as u16,

@@ -43,6 +43,7 @@ pub(super) struct RuledGrid {
 /// Finds grids with at least two columns.
 pub(super) fn grids(rules: &[Area], fills: &[Area], page: &Area) -> Vec<RuledGrid> {
     let mut lines: Vec<Area> = rules.iter().filter(|rule| rule.longer() >= 5.0).copied().collect();
+    let drawn = lines.clone();
     for fill in fills {
         // Filled cells show the grid by their edges.
         if fill.shorter() >= 6.0 && fill.size() < 0.5 * page.size() {
@@ -57,7 +58,13 @@ pub(super) fn grids(rules: &[Area], fills: &[Area], page: &Area) -> Vec<RuledGri
     if lines.len() < 4 || lines.len() > MAX_RULES {
         return Vec::new();
     }
-    components(lines).into_iter().filter_map(|lines| RuledGrid::new(&lines)).collect()
+    let has_line = |area: &Area| drawn.iter().any(|line| line.intersect(area).is_valid());
+    components(lines)
+        .into_iter()
+        .filter_map(|lines| RuledGrid::new(&lines))
+        // One row of filled cells is a part of a table: a head, or every second row.
+        .filter(|grid| grid.ys.len() > 2 || has_line(&grid.area.grown(TOLERANCE_POINTS)))
+        .collect()
 }
 
 /// Groups lines that meet.

@@ -9,7 +9,7 @@ use super::{
     grid::Cells,
     roles,
     row::{self, Row},
-    ruled,
+    ruled, stripes,
     turn::Turn,
 };
 use crate::page::Area;
@@ -22,8 +22,8 @@ const MIN_TABLE_RULE_POINTS: f32 = 70.0;
 pub(super) struct Found {
     pub area: Area,
     pub table: Table,
-    /// Whether its cells are certain: lines or tags show them.
-    pub is_certain: bool,
+    /// How sure it is that its cells are right, from 0 to 1: that of lines and tags is 1.
+    pub confidence: f32,
 }
 
 /// What looks like a table or a form and could not be rebuilt.
@@ -68,7 +68,7 @@ pub(super) fn take(fragments: &mut Vec<Fragment>, content: &PageContent, turn: &
         }
         match grid.table(&inside) {
             Ok(cells) if !is_other => {
-                found.push(Found { area: grid.area, table: cells.finish(turn), is_certain: true });
+                found.push(Found { area: grid.area, table: cells.finish(turn), confidence: 1.0 });
             }
             refused => {
                 broken.forms += u32::from(!is_other && refused.is_err_and(|refused| refused.is_form));
@@ -77,6 +77,7 @@ pub(super) fn take(fragments: &mut Vec<Fragment>, content: &PageContent, turn: &
         }
     }
     take_tagged(fragments, turn, &mut found);
+    take_striped(fragments, content, turn, &mut found, &mut broken);
     take_between_rules(fragments, content, turn, &mut found, &mut broken);
     Taken { found, broken, line_numbers }
 }
@@ -122,7 +123,7 @@ fn take_tagged(fragments: &mut Vec<Fragment>, turn: &Turn, found: &mut Vec<Found
         *fragments = outside;
         let area = inside.iter().fold(Area::empty(), |all, fragment| all.union(&fragment.area));
         match tagged(&inside) {
-            Some(cells) => found.push(Found { area, table: cells.finish(turn), is_certain: true }),
+            Some(cells) => found.push(Found { area, table: cells.finish(turn), confidence: 1.0 }),
             None => fragments.extend(inside),
         }
     }
@@ -185,8 +186,16 @@ fn tagged(fragments: &[Fragment]) -> Option<Cells> {
         let mut left = line.cells.len();
         for (index, (_, area, parts)) in line.cells.into_iter().enumerate() {
             let column = if is_full { index } else { nearest(&places, &area, next, columns - left) };
-            next = column + 1;
             left -= 1;
+            // A cell over several columns leaves out those that its text covers.
+            let is_covered = |other: &usize| area.x0 < places[*other].x0 && places[*other].x1 < area.x1 + 1.0;
+            let wide = 1 + (column + 1..columns - left).take_while(is_covered).count();
+            if wide > 1 && !is_full {
+                let from = at * columns + column;
+                cells.spans[from].0 = wide as u16;
+                cells.spans[from + 1..from + wide].fill((0, 0));
+            }
+            next = column + if is_full { 1 } else { wide };
             cells.cells[at * columns + column].extend(parts);
         }
     }
@@ -202,6 +211,58 @@ fn nearest(places: &[Area], cell: &Area, first: usize, last: usize) -> usize {
     };
     let last = last.min(places.len() - 1);
     (first.min(last)..=last).min_by(|a, b| distance(*a).total_cmp(&distance(*b))).unwrap_or(last)
+}
+
+/// Tables whose rows have different shades.
+fn take_striped(
+    fragments: &mut Vec<Fragment>,
+    content: &PageContent,
+    turn: &Turn,
+    found: &mut Vec<Found>,
+    broken: &mut Broken,
+) {
+    for rows in stripes::find(&content.fills, &content.page) {
+        let area = rows.iter().fold(Area::empty(), |all, row| all.union(row));
+        let is_known = found.iter().any(|table| table.area.intersect(&area).is_valid());
+        if !is_known && area.width() >= MIN_TABLE_RULE_POINTS {
+            let mut edges = stripes::edges(&rows);
+            edges.extend(tail_below(fragments, &rows));
+            take_stack(fragments, &edges, &content.page, turn, found, broken);
+        }
+    }
+}
+
+/// The lower edge of a last row without a fill: the lines right below, in several columns.
+fn tail_below(fragments: &[Fragment], filled: &[Area]) -> Option<Area> {
+    let last = filled.last()?;
+    let highest = filled.iter().map(Area::height).fold(0.0, f32::max);
+    let mut below: Vec<Fragment> = fragments
+        .iter()
+        .filter(|fragment| {
+            let (x, y) = fragment.area.center();
+            (last.x0..=last.x1).contains(&x) && (last.y1..last.y1 + 2.0 * highest).contains(&y)
+        })
+        .cloned()
+        .collect();
+    let margin = fragments
+        .iter()
+        .filter(|fragment| last.contains(fragment.area.center().0, fragment.area.center().1))
+        .map(|fragment| fragment.area.y0 - last.y0)
+        .fold(f32::INFINITY, f32::min);
+    below.sort_by(|a, b| a.baseline.total_cmp(&b.baseline));
+    let rows = row::rows(below);
+    let first = rows.first().filter(|row| row.fragments.len() >= 2)?;
+    // The text of each row has the same distance from the row's upper edge.
+    if (first.area.y0 - last.y1 - margin).abs() > 0.35 * first.size {
+        return None;
+    }
+    let is_next = |pair: &&[Row]| {
+        pair[1].baseline - pair[0].baseline <= 1.5 * pair[1].size
+            && pair[1].fragments.iter().all(|part| part.area.width() < 0.75 * last.width())
+    };
+    let lines = 1 + rows.windows(2).take_while(is_next).count();
+    let bottom = rows[lines - 1].area.y1 + margin.max(0.0);
+    Some(Area::new(last.x0, bottom, last.x1, bottom))
 }
 
 /// Tables between horizontal rules of the same length, as journals set them.
@@ -265,12 +326,14 @@ fn take_stack(
                 });
             *fragments = outside;
             let rows = row::rows(inside);
-            match aligned::table(&rows, Evidence::Rules) {
+            let lines: Vec<f32> = stack[from..=to].iter().map(|line| line.center().1).collect();
+            match aligned::table(&rows, &lines, Evidence::Rules) {
                 Ok(cells) => {
-                    let with_head = take_head(fragments, &area, &rows, cells.columns);
+                    let with_head = take_head(fragments, &area, &rows, &lines, cells.columns);
                     let (cells, head) = with_head.unwrap_or((cells, Area::empty()));
                     let area = area.union(&head);
-                    found.push(Found { area, table: cells.finish(turn), is_certain: false });
+                    let confidence = cells.confidence;
+                    found.push(Found { area, table: cells.finish(turn), confidence });
                 }
                 Err(refused) => {
                     broken.tables += u32::from(refused.is_tabular);
@@ -289,6 +352,7 @@ fn take_head(
     fragments: &mut Vec<Fragment>,
     area: &Area,
     rows: &[Row],
+    lines: &[f32],
     columns: usize,
 ) -> Option<(Cells, Area)> {
     let first = rows.first()?;
@@ -305,7 +369,8 @@ fn take_head(
     }
     let place = head.area;
     let with_head: Vec<Row> = std::iter::once(head).chain(rows.iter().cloned()).collect();
-    let cells = aligned::table(&with_head, Evidence::Rules).ok().filter(|cells| cells.columns == columns)?;
+    let cells =
+        aligned::table(&with_head, lines, Evidence::Rules).ok().filter(|cells| cells.columns == columns)?;
     fragments.retain(|fragment| !is_above(fragment));
     Some((cells, place))
 }
@@ -333,5 +398,6 @@ fn is_tabular(fragments: &[Fragment], above: &Area, below: &Area, page: &Area) -
         .filter(|row| row.fragments.iter().any(|part| part.area.width() > 0.75 * area.width()))
         .count();
     let several = rows.iter().filter(|row| row.fragments.len() >= 2).count();
-    !rows.is_empty() && several * 2 >= rows.len() && prose * 3 <= rows.len()
+    let is_one_row = aligned::is_one_row(&rows);
+    !rows.is_empty() && (several * 2 >= rows.len() || is_one_row) && prose * 3 <= rows.len()
 }

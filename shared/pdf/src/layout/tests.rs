@@ -205,6 +205,19 @@ fn raised_digits_are_superscripts() {
 }
 
 #[test]
+fn one_raised_letter_is_a_superscript_and_several_are_a_word() {
+    for (raised, expected) in
+        [("n", "below 10ⁿ"), ("th", "below 10th"), ("nd", "below 10nd"), ("q", "below 10q")]
+    {
+        let sheet = Sheet::new().line(50.0, 100.0, "below 10");
+        let mut content = sheet.styled(86.0, 96.0, 6.0, FontStyle::default(), raised).content;
+        let raised = content.lines.pop().expect("a line");
+        content.lines[0].glyphs.extend(raised.glyphs);
+        assert_eq!(plain_text(&read(content).blocks), expected);
+    }
+}
+
+#[test]
 fn a_line_through_words_strikes_them_out() {
     let sheet = Sheet::new().line(50.0, 100.0, "the old word stays").rule(69.0, 97.0, 107.0, 97.5);
     assert_eq!(sheet.text(), "the ~~old word~~ stays");
@@ -568,4 +581,203 @@ fn labels_in_a_grid_of_empty_cells_are_a_broken_form() {
     assert_eq!(grid(10, 6, 3).broken_forms, 0, "graph paper with a few words");
     let filled = grid(5, 4, 8);
     assert_eq!((filled.broken_forms, filled.tables.len()), (0, 1));
+}
+
+const GLOSSARY: [[&str; 3]; 4] = [
+    ["term", "word", "meaning"],
+    ["job", "request", "one accepted request with its options and|the document it is about, until it ends"],
+    [
+        "page",
+        "leaf",
+        "one page under its own number, which is|counted from the first one of the file|and never changes",
+    ],
+    ["range", "chunk", "some pages that are read one after the|other by one worker"],
+];
+
+/// Rows of a table without lines, whose cells have several lines; returns its bottom too.
+fn glossary(mut sheet: Sheet, left: f32, top: f32) -> (Sheet, f32) {
+    let mut y = top;
+    for row in GLOSSARY {
+        let mut lines = 1;
+        for (column, cell) in row.into_iter().enumerate() {
+            let x = left + [0.0, 50.0, 100.0][column];
+            for (index, line) in cell.split('|').enumerate() {
+                sheet = sheet.line(x, y + 12.0 * index as f32, line);
+                lines = lines.max(index + 1);
+            }
+        }
+        y += 12.0 * lines as f32 + 6.0;
+    }
+    (sheet, y)
+}
+
+fn joined() -> Vec<Vec<String>> {
+    GLOSSARY.iter().map(|row| row.iter().map(|cell| cell.replace('|', " ")).collect()).collect()
+}
+
+#[test]
+fn cells_of_several_lines_are_joined_where_rows_are_apart() {
+    let prose = "the words below are those that are used on every page of this text, in their order";
+    let sheet = Sheet::new().line(50.0, 60.0, prose);
+    let blocks = glossary(sheet, 50.0, 100.0).0.blocks();
+    assert_eq!(table(&blocks), joined());
+    assert_eq!(blocks.iter().filter(|block| block.table.is_some()).count(), 1);
+}
+
+#[test]
+fn a_table_in_one_of_two_columns_does_not_join_them() {
+    let (mut sheet, bottom) = glossary(Sheet::new(), 40.0, 100.0);
+    for row in 0..12 {
+        let line =
+            ["the second column has its own", "lines, which run on and on and", "are never part of the table"]
+                [row % 3];
+        sheet = sheet.line(360.0, 105.0 + 13.0 * row as f32, line);
+    }
+    for row in 0..4 {
+        sheet = sheet.line(
+            40.0,
+            bottom + 20.0 + 12.0 * row as f32,
+            "a line below the table that is as wide as it",
+        );
+    }
+    let blocks = sheet.blocks();
+    assert_eq!(table(&blocks), joined());
+    let second =
+        blocks.iter().position(|block| block.text.starts_with("the second column")).expect("a paragraph");
+    assert!(blocks[..second].iter().any(|block| block.text.starts_with("a line below the table")));
+}
+
+/// A table of which every second row is filled, cell by cell.
+fn striped(rows: &[[&str; 3]]) -> Sheet {
+    let mut sheet = Sheet::new();
+    for (index, row) in rows.iter().enumerate() {
+        let y = 100.0 + 20.0 * index as f32;
+        for (column, cell) in row.iter().enumerate() {
+            let x = 50.0 + 100.0 * column as f32;
+            if index % 2 == 0 {
+                sheet.content.fills.push(Area::new(x, y, x + 100.0, y + 20.0));
+            }
+            sheet = sheet.line(x + 5.0, y + 14.0, cell);
+        }
+    }
+    sheet
+}
+
+#[test]
+fn rows_that_are_filled_by_turns_are_one_table() {
+    let rows = [
+        ["Cargo", "Tonnes", "Berth"],
+        ["Grain", "640", "north quay"],
+        ["Timber", "388", "south quay"],
+        ["Fish", "12", "market"],
+    ];
+    for count in [3, 4] {
+        let blocks = striped(&rows[..count]).blocks();
+        assert_eq!(table(&blocks), rows[..count]);
+        let found = blocks.iter().find_map(|block| block.table.as_ref()).expect("a table");
+        assert_eq!(found.header_rows, 1);
+    }
+}
+
+#[test]
+fn a_head_over_two_columns_spans_them() {
+    let sheet = Sheet::new()
+        .line(50.0, 60.0, "the following table lists what was sold in the three years before the fire")
+        .line(200.0, 100.0, "Cargo that was sold at sea")
+        .line(50.0, 112.0, "Year")
+        .line(200.0, 112.0, "Sold")
+        .line(300.0, 112.0, "Left");
+    let mut sheet = sheet;
+    for row in 0..9 {
+        let y = 124.0 + 12.0 * row as f32;
+        sheet = sheet.line(50.0, y, &(1901 + row).to_string()).line(200.0, y, &(12 + row).to_string()).line(
+            300.0,
+            y,
+            &(40 + row).to_string(),
+        );
+    }
+    let blocks = sheet.line(50.0, 300.0, "and this is the text below it").blocks();
+    let table = blocks.iter().find_map(|block| block.table.as_ref()).expect("a table");
+    assert_eq!(table.header_rows, 2);
+    assert_eq!((table.rows[0][1].columns, table.rows[0][1].text.as_str()), (2, "Cargo that was sold at sea"));
+}
+
+#[test]
+fn the_less_a_table_is_aligned_the_lower_is_its_confidence() {
+    let straight = read(rows_of_three(|_, column| 60.0 + 160.0 * column as f32).content);
+    let shifted = read(
+        rows_of_three(|row, column| {
+            60.0 + 160.0 * column as f32 + if row >= 3 { 30.0 * (row - 2) as f32 } else { 0.0 }
+        })
+        .content,
+    );
+    let (straight, shifted) =
+        (straight.weakest_table.expect("a table"), shifted.weakest_table.expect("a table"));
+    assert!(shifted < straight && straight > 0.9, "{shifted} {straight}");
+}
+
+#[test]
+fn a_value_of_several_lines_stays_with_its_label() {
+    let mut sheet =
+        Sheet::new().line(50.0, 100.0, "Remarks").lines(154.0, 100.0, &["to be unloaded", "by night only"]);
+    sheet.content.fields = vec![Field {
+        area: Area::new(150.0, 90.0, 300.0, 120.0),
+        kind: FieldKind::Text,
+        value: "to be unloaded\nby night only".into(),
+        label: String::new(),
+    }];
+    assert_eq!(sheet.text(), "Remarks: to be unloaded by night only");
+}
+
+impl Sheet {
+    /// A line that is written from right to left, which ends at `x`: its letters come in the order of reading.
+    fn leftward(mut self, x: f32, y: f32, text: &str) -> Self {
+        let mut line = GlyphLine::default();
+        let mut at = x;
+        for c in text.chars() {
+            if c == ' ' {
+                at -= 3.3;
+                continue;
+            }
+            let area = Area::new(at - 5.0, y - 8.0, at, y + 2.0);
+            let style = FontStyle::default();
+            line.glyphs.push(Glyph { c, area, baseline: y, size: 10.0, is_synthetic: false, style });
+            at -= 5.0;
+        }
+        self.content.lines.push(line);
+        self
+    }
+}
+
+#[test]
+fn text_from_right_to_left_keeps_its_words_and_reads_the_right_column_first() {
+    assert_eq!(Sheet::new().leftward(550.0, 100.0, "שלום עולם").text(), "שלום עולם");
+    let (right, left) = ("הטור הימני הוא הראשון בדף הזה", "הטור השמאלי נקרא רק אחרי שהימני נגמר");
+    let mut sheet = Sheet::new();
+    for row in 0..5 {
+        let y = 100.0 + 12.0 * row as f32;
+        sheet = sheet.leftward(550.0, y, right).leftward(280.0, y, left);
+    }
+    let text = sheet.text();
+    let place = |word: &str| text.find(word).expect("both columns are read");
+    assert!(place("הימני הוא") < place("השמאלי"), "{text}");
+    assert_eq!(text.matches("הראשון בדף הזה").count(), 5);
+}
+
+#[test]
+fn a_heading_between_two_tables_is_in_neither() {
+    let rows = |mut sheet: Sheet, top: f32, first: u32| {
+        for row in 0..4 {
+            let y = top + 12.0 * row as f32;
+            for column in 0..3 {
+                sheet = sheet.line(50.0 + 120.0 * column as f32, y, &(first + 3 * row * row + 20 * column).to_string());
+            }
+        }
+        sheet
+    };
+    let sheet = rows(Sheet::new(), 100.0, 11);
+    let sheet = sheet.styled(50.0, 160.0, 13.0, FontStyle { bold: true, ..FontStyle::default() }, "Second part");
+    let blocks = rows(sheet, 182.0, 61).blocks();
+    assert_eq!(blocks.iter().filter(|block| block.table.is_some()).count(), 2);
+    assert!(blocks.iter().any(|block| block.text == "Second part"));
 }

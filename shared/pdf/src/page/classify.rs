@@ -26,6 +26,9 @@ const MIN_TEXTLESS_SCAN_SHARE: f32 = 0.5;
 /// So many places of a page whose meaning is in what is above and below what.
 const MIN_EQUATIONS: u32 = 2;
 
+/// A table that was rebuilt with less confidence is rather read by an AI.
+const MIN_TABLE_CONFIDENCE: f32 = 0.65;
+
 /// `layout` is what was understood of the page: tables that were rebuilt are no figures, and captions name some.
 pub(crate) fn reason(graphics: &Graphics, text: &TextContent, layout: &PageLayout) -> Reason {
     let mut covered = Grid::new(graphics.page);
@@ -87,7 +90,9 @@ fn reason_of_rest(graphics: &Graphics, text: &TextContent, layout: &PageLayout) 
         Reason::VectorFigure
     } else if layout.equations >= MIN_EQUATIONS {
         Reason::Equation
-    } else if layout.broken_tables > 0 {
+    } else if layout.broken_tables > 0
+        || layout.weakest_table.is_some_and(|table| table < MIN_TABLE_CONFIDENCE)
+    {
         Reason::Table
     } else if layout.broken_forms > 0 {
         Reason::Form

@@ -8,9 +8,11 @@ use crate::layout::PageLayout;
 /// The confidence of text next to a small picture, and what a picture that covers the page takes from it.
 const WITH_PICTURE: f32 = 0.85;
 const PICTURE: f32 = 0.6;
-/// What is lost with each table that only its alignment shows, and at most.
+/// What is lost with each table whose columns are not drawn, and at most.
 const UNCERTAIN_TABLE: f32 = 0.06;
 const MAX_UNCERTAIN_TABLES: u32 = 4;
+/// The confidence of a page whose weakest table is certainly wrong: its other text may be right.
+const WRONG_TABLE: f32 = 0.2;
 /// A smaller part of broken characters, such as one symbol, is not worth mentioning.
 const MIN_BROKEN: f32 = 0.005;
 
@@ -31,18 +33,19 @@ pub(crate) fn confidence(
         Reason::NoTextLayer | Reason::Unreadable => 0.0,
     };
     let tables = layout.uncertain_tables.min(MAX_UNCERTAIN_TABLES) as f32 * UNCERTAIN_TABLE;
+    let weakest = layout.weakest_table.map_or(1.0, |table| WRONG_TABLE + (1.0 - WRONG_TABLE) * table);
     let broken = text.characters.broken_share();
     let doubts = [
         (Doubt::Scan, reason == Reason::Scanned),
         (Doubt::Picture, matches!(reason, Reason::Image | Reason::VectorFigure)),
         (Doubt::Equation, reason == Reason::Equation),
-        (Doubt::Table, layout.broken_tables > 0),
+        (Doubt::Table, reason == Reason::Table || layout.broken_tables > 0),
         (Doubt::Form, layout.broken_forms > 0),
         (Doubt::BorderlessTable, layout.uncertain_tables > 0),
         (Doubt::BrokenCharacters, broken > MIN_BROKEN),
     ];
     let doubts = doubts.into_iter().filter(|(_, applies)| *applies).map(|(doubt, _)| doubt).collect();
-    (Confidence::new((base - tables - 2.0 * broken).max(0.0)), doubts)
+    (Confidence::new(((base - tables).min(weakest) - 2.0 * broken).max(0.0)), doubts)
 }
 
 /// The part of the page that images and figures cover.

@@ -86,9 +86,11 @@ impl StructureStack {
                 .find(|element| wanted.contains(&element.structure))
                 .map(|element| element.path)
         };
-        if let Some(cell) = find(&[Structure::TD, Structure::TH]) {
+        let is_cell = |element: &&Element| matches!(element.structure, Structure::TD | Structure::TH);
+        if let Some(cell) = self.open.iter().rev().find(is_cell) {
             let (table, row) = (find(&[Structure::Table])?, find(&[Structure::TR])?);
-            return Some((TagRole::Cell { table, row }, cell));
+            let is_head = cell.structure == Structure::TH;
+            return Some((TagRole::Cell { table, row, is_head }, cell.path));
         }
         let sections = self.open.iter().filter(|element| element.structure == Structure::Sect).count();
         for element in self.open.iter().rev() {
