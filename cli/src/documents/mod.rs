@@ -33,6 +33,7 @@ use crate::{
     find, human, output,
     problem::Problem,
     progress::Progress,
+    s3_address::S3Address,
     screen::Screen,
     settings::Context,
 };
@@ -55,7 +56,8 @@ pub struct Work {
 impl Work {
     /// The documents that are files of this machine, and the password that they may have.
     pub fn files(&self) -> (impl Iterator<Item = &Path>, Option<&Secret>) {
-        let files = self.inputs.iter().filter(|input| input.object.is_none() && input.fault.is_none());
+        let files =
+            self.inputs.iter().filter(|input| !S3Address::is_meant(&input.file) && input.fault.is_none());
         (files.map(|input| input.file.as_path()), self.password.as_ref())
     }
 }

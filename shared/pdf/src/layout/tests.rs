@@ -628,9 +628,11 @@ fn cells_of_several_lines_are_joined_where_rows_are_apart() {
 fn a_table_in_one_of_two_columns_does_not_join_them() {
     let (mut sheet, bottom) = glossary(Sheet::new(), 40.0, 100.0);
     for row in 0..12 {
-        let line =
-            ["the second column has its own", "lines, which run on and on and", "are never part of the table"]
-                [row % 3];
+        let line = [
+            "the second column has its own",
+            "lines, which run on and on and",
+            "are never part of the table",
+        ][row % 3];
         sheet = sheet.line(360.0, 105.0 + 13.0 * row as f32, line);
     }
     for row in 0..4 {
@@ -770,13 +772,18 @@ fn a_heading_between_two_tables_is_in_neither() {
         for row in 0..4 {
             let y = top + 12.0 * row as f32;
             for column in 0..3 {
-                sheet = sheet.line(50.0 + 120.0 * column as f32, y, &(first + 3 * row * row + 20 * column).to_string());
+                sheet = sheet.line(
+                    50.0 + 120.0 * column as f32,
+                    y,
+                    &(first + 3 * row * row + 20 * column).to_string(),
+                );
             }
         }
         sheet
     };
     let sheet = rows(Sheet::new(), 100.0, 11);
-    let sheet = sheet.styled(50.0, 160.0, 13.0, FontStyle { bold: true, ..FontStyle::default() }, "Second part");
+    let sheet =
+        sheet.styled(50.0, 160.0, 13.0, FontStyle { bold: true, ..FontStyle::default() }, "Second part");
     let blocks = rows(sheet, 182.0, 61).blocks();
     assert_eq!(blocks.iter().filter(|block| block.table.is_some()).count(), 2);
     assert!(blocks.iter().any(|block| block.text == "Second part"));
