@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn heads_are_found_by_what_rows_show() {
-        let cases: [(&[(&str, bool)], Option<usize>, usize); 12] = [
+        type Rows = &'static [(&'static str, bool)];
+        let cases: [(Rows, Option<usize>, usize); 12] = [
             (&[("aaa", true), ("aaa", false), ("aaa", false)], None, 1),
             (&[("aaa", true), ("aaa", true), ("a11", false), ("a11", false)], None, 2),
             (&[("aaa", false), ("a11", false), ("a11", false)], None, 1),
