@@ -2,7 +2,9 @@
 
 use std::io::{IsTerminal, Write};
 
-use crate::{problem::Problem, safe_text::safe};
+use everypage_core::safe_text::safe;
+
+use crate::problem::Problem;
 
 /// Asks at the terminal; an error when standard input is not one.
 pub fn ask(question: &str, consequence: &str) -> Result<bool, Problem> {

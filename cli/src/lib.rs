@@ -24,7 +24,6 @@ mod page_groups;
 mod problem;
 mod progress;
 mod s3_address;
-mod safe_text;
 mod screen;
 mod settings;
 mod summary;

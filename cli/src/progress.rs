@@ -10,6 +10,7 @@ use everypage_core::{
         outcome::{CallResult, PageEvent, Settlement},
         waiting::WaitReason,
     },
+    safe_text::safe_line,
 };
 use everypage_local::LocalBus;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,7 +21,6 @@ use tokio::sync::{broadcast, oneshot};
 use crate::{
     human,
     page_counts::{JobPages, in_words},
-    safe_text::safe_line,
     screen::Screen,
     settings::Context,
 };

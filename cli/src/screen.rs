@@ -3,10 +3,11 @@
 use std::io::{self, IsTerminal, Write};
 
 use console::style;
+use everypage_core::safe_text::safe;
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::{problem::Problem, safe_text::safe};
+use crate::problem::Problem;
 
 /// Clones share the bars.
 #[derive(Clone)]

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -42,8 +43,9 @@ impl RotatingFile {
     }
 }
 
+/// A new file is for its owner only: lines have names of documents and tenants.
 fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
 impl Write for RotatingFile {
@@ -64,6 +66,8 @@ impl Write for RotatingFile {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -82,6 +86,10 @@ mod tests {
         assert_eq!(text("log.1"), "line 4\nline 5\n");
         assert_eq!(text("log.2"), "line 2\nline 3\n");
         assert!(!folder.path().join("log.3").exists());
+        for name in ["log", "log.1"] {
+            let mode = fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{name} can be read by others: {mode:o}");
+        }
     }
 
     #[test]

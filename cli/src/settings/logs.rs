@@ -2,12 +2,15 @@
 
 use std::{io::IsTerminal, sync::Mutex};
 
-use everypage_core::settings::{LogSettings, Reading};
+use everypage_core::{
+    safe_text::Safe,
+    settings::{LogSettings, Reading},
+};
 use everypage_outbound::OtlpLogs;
 use tracing_subscriber::{filter::Targets, fmt::writer::BoxMakeWriter, prelude::*};
 
 use super::log_file::RotatingFile;
-use crate::{problem::Problem, safe_text::Safe, screen::Screen};
+use crate::{problem::Problem, screen::Screen};
 
 /// `LOG_LEVEL`, unless `-v` raises it.
 fn level(configured: &str, verbose: u8) -> &str {

@@ -7,7 +7,7 @@ use everypage_core::{
     money::MicroUsd,
     ports::{
         hooks::{Hooks, WebhookRequest},
-        notifier::{Notice, NoticeKind},
+        notifier::{Notice, NoticeKind, Notifier},
         payments::{Charge, Payments},
         traces::Traces,
         vision::{PageRequest, ServiceTier, Vision},
@@ -15,17 +15,19 @@ use everypage_core::{
     settings::Settings,
     trace::{Span, SpanKind, TraceContext},
 };
-use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces, notifiers};
+use everypage_local::LogNotifier;
+use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpLogs, OtlpTraces, notifiers};
 use everypage_system::SystemClock;
 use everypage_testkit::canned_server::CannedServer;
 use everypage_vision::HttpVision;
 use jiff::Timestamp;
 use tokio::process::Command;
+use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 const RECEIVER: &str = "EVERYPAGE_TEST_RECEIVER";
 
 /// One path per client.
-const PATHS: [&str; 5] = ["/vision", "/payments", "/webhook", "/notice", "/otlp"];
+const PATHS: [&str; 6] = ["/vision", "/payments", "/webhook", "/notice", "/otlp/v1/traces", "/otlp/v1/logs"];
 
 #[tokio::test]
 async fn no_client_uses_a_proxy_of_the_environment() {
@@ -55,7 +57,8 @@ async fn no_client_uses_a_proxy_of_the_environment() {
 #[expect(clippy::disallowed_methods, reason = "the address of the test that started this process")]
 async fn call_with_every_client() {
     let receiver = std::env::var(RECEIVER).unwrap();
-    let [vision, payments, webhook, notice, otlp] = PATHS.map(|path| format!("{receiver}{path}"));
+    let [vision, payments, webhook, notice, ..] = PATHS.map(|path| format!("{receiver}{path}"));
+    let otlp = format!("{receiver}/otlp");
     let settings = Settings::read(|name| match name {
         "OPENAI_BASE_URL" => Some(vision.clone()),
         "OPENAI_API_KEY" | "PAYMENT_API_KEY" | "NOTIFY_SECRET" => Some("a key of the test".to_owned()),
@@ -63,6 +66,7 @@ async fn call_with_every_client() {
         "CREDIT_PRICE_USD" => Some("0.05".to_owned()),
         "NOTIFY_URL" => Some(notice.clone()),
         "OTEL_EXPORTER_OTLP_ENDPOINT" => Some(otlp.clone()),
+        "OTEL_LOGS_EXPORTER" => Some("otlp".to_owned()),
         _ => None,
     });
     let settings = settings.unwrap().settings;
@@ -109,4 +113,9 @@ async fn call_with_every_client() {
         error: None,
     });
     traces.flush().await;
+    let logs = OtlpLogs::from_settings(&settings, "test").unwrap().unwrap();
+    let log = tracing_subscriber::registry().with(logs.clone()).set_default();
+    LogNotifier.notify(&notice).await.unwrap();
+    drop(log);
+    logs.flush().await;
 }

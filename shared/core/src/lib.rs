@@ -56,6 +56,7 @@ pub mod providers;
 pub mod read;
 pub mod records;
 pub mod recover;
+pub mod safe_text;
 pub mod sagas;
 pub mod secret;
 pub mod settings;

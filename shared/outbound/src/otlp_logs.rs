@@ -3,7 +3,10 @@
 
 use std::{fmt, sync::Arc};
 
-use everypage_core::settings::{LogExport, Settings};
+use everypage_core::{
+    safe_text::safe_plain,
+    settings::{LogExport, Settings},
+};
 use opentelemetry::{
     SpanId, TraceFlags, TraceId,
     logs::{AnyValue, LogRecord, Logger, LoggerProvider, Severity},
@@ -93,9 +96,10 @@ impl Fields {
 
 impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {
+        let value = safe_plain(value).into_owned();
         match field.name() {
-            "message" => self.message = Some(value.to_owned()),
-            _ => self.add(field, value.to_owned()),
+            "message" => self.message = Some(value),
+            _ => self.add(field, value),
         }
     }
 

@@ -32,7 +32,7 @@ async fn lines_of_the_log_reach_the_collector_with_their_trace_and_fields() {
     tracing::subscriber::with_default(log, || {
         let span = error_span!(target: "everypage::test", "page", job = "the-job", trace = TRACE);
         let entered = span.enter();
-        warn!(target: "everypage::test", attempt = 3, reason = "no answer", "it did not work");
+        warn!(target: "everypage::test", attempt = 3, reason = "no answer\u{1b}[2J\u{202e}", "it did not work");
         // Below the level, and of the client that sends the log.
         tracing::debug!(target: "everypage::test", "too quiet");
         tracing::error!(target: "reqwest::connect", "about the sending");
@@ -52,7 +52,7 @@ async fn lines_of_the_log_reach_the_collector_with_their_trace_and_fields() {
     for part in [
         "it did not work",
         "WARN",
-        "no answer",
+        "no answer\u{fffd}[2J",
         "the-job",
         "everypage-test",
         "AAAAAAAAAAAAAAAA",
@@ -60,7 +60,7 @@ async fn lines_of_the_log_reach_the_collector_with_their_trace_and_fields() {
     ] {
         assert!(request.contains(part), "{part} is missing: {request}");
     }
-    for part in ["too quiet", "about the sending"] {
+    for part in ["too quiet", "about the sending", "\u{1b}[2J", "\u{202e}"] {
         assert!(!request.contains(part), "{part}: {request}");
     }
 }

@@ -37,6 +37,16 @@ pub fn safe_line(text: &str) -> String {
     shown.collect()
 }
 
+/// The text without control characters, except for line ends and tabs, and without characters that change the order
+/// of what is read; for logs that others display.
+pub fn safe_plain(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| is_control(c) || is_bidi(c)) {
+        return Cow::Borrowed(text);
+    }
+    let shown = text.chars().filter(|c| !is_bidi(*c));
+    Cow::Owned(shown.map(|c| if is_control(c) { char::REPLACEMENT_CHARACTER } else { c }).collect())
+}
+
 /// Writes lines to `W` as [`safe`] has them. JSON escapes control characters of 7 bits only.
 pub struct Safe<W>(pub W);
 
@@ -99,6 +109,7 @@ mod tests {
             ("a\u{2066}b\u{2069}c", "abc"),
         ] {
             assert_eq!(safe(text), expected, "{text:?}");
+            assert!(!safe_plain(text).chars().any(|c| is_control(c) || is_bidi(c)), "{text:?}");
         }
     }
 }
