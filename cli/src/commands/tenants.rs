@@ -35,11 +35,11 @@ pub async fn run(context: &Context, command: Tenants) -> Result<Exit, Problem> {
         }
         Tenants::Set { tenant, variables } => {
             let changes: Vec<_> = variables.into_iter().map(|(name, value)| (name, Some(value))).collect();
-            (change(context, app, &tenant, &changes).await?, false)
+            (change(context, &backend, &tenant, &changes).await?, false)
         }
         Tenants::Unset { tenant, names } => {
             let changes: Vec<_> = names.into_iter().map(|name| (name, None)).collect();
-            (change(context, app, &tenant, &changes).await?, false)
+            (change(context, &backend, &tenant, &changes).await?, false)
         }
         Tenants::Erase { tenant, yes } => {
             return erase_tenant(context, &backend, &TenantId::new(tenant), yes).await;
@@ -55,12 +55,16 @@ pub async fn run(context: &Context, command: Tenants) -> Result<Exit, Problem> {
 
 async fn change(
     context: &Context,
-    app: &App,
+    backend: &Backend,
     tenant: &str,
     changes: &[(String, Option<String>)],
 ) -> Result<Overrides, Problem> {
-    match tenants::change(&app.tenants, &TenantId::new(tenant), changes, "cli").await {
-        Ok(overrides) => Ok(overrides),
+    backend.register().await?;
+    match tenants::change(&backend.app().tenants, &TenantId::new(tenant), changes, "cli").await {
+        Ok(overrides) => {
+            backend.flush().await?;
+            Ok(overrides)
+        }
         Err(TenantError::Fault(fault)) => Err(fault.into()),
         Err(TenantError::Closed(closed)) => Err(Problem::Failed(closed.to_string())),
         Err(TenantError::Refused(mut faults)) => {

@@ -244,3 +244,16 @@ async fn config_check_says_how_parsers_are_confined() {
     let checked = bench.run(&["config", "check", "--json"]).await.code(0).json();
     assert!(checked["confinement"]["seccomp"].is_boolean(), "{checked}");
 }
+
+#[tokio::test]
+async fn settings_of_a_tenant_are_announced_when_they_change() {
+    let bench = Bench::new(&[]).await.with("WEBHOOK_ALLOW_PRIVATE", "true");
+    let address = "http://127.0.0.1:9/hook";
+    bench.run(&["webhook", "add", address, "--events", "tenant.changed", "--tenant", "acme"]).await.code(0);
+    let hooks = bench.run(&["webhook", "list", "--tenant", "acme", "--json"]).await.code(0).json();
+    let hook = hooks[0]["id"].as_str().unwrap().to_owned();
+    bench.run(&["tenants", "set", "acme", "JOB_TIMEOUT=10m"]).await.code(0);
+    bench.run(&["tenants", "unset", "acme", "JOB_TIMEOUT"]).await.code(0);
+    let deliveries = bench.run(&["webhook", "deliveries", &hook, "--tenant", "acme", "--json"]).await;
+    assert_eq!(deliveries.code(0).json().as_array().unwrap().len(), 2);
+}

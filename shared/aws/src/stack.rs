@@ -103,6 +103,8 @@ impl Stack {
             traces,
         };
         let app = Arc::new(App::new(ports, settings, UlidIds.fresh()));
+        // The sweep publishes the events of a process that ended before it did.
+        app.store.heartbeats.require();
         Ok(Self { app, resources, blobs, queue, flow })
     }
 }

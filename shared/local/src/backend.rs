@@ -367,13 +367,23 @@ impl LocalBackend {
                 taken.push(job);
             }
         }
-        for name in dead {
-            self.free_leases_and_slots(&taken, &name).await?;
-            // The last events of jobs that it ended may be unpublished.
-            relay::relay(&self.app.publisher, &name).await?;
-            liveness::remove(&self.owners, &name);
+        for name in &dead {
+            self.free_leases_and_slots(&taken, name).await?;
         }
+        self.publish_for_ended_processes().await?;
+        dead.iter().for_each(|name| liveness::remove(&self.owners, name));
         Ok(taken)
+    }
+
+    /// Publishes the events of processes that ended before they did, however they ended: a command that failed
+    /// after its write leaves no lock file.
+    async fn publish_for_ended_processes(&self) -> Result<(), Fault> {
+        for node in self.records.unpublished_nodes().await? {
+            if node != self.app.store.node && !liveness::is_alive(&self.owners, &node) {
+                relay::relay(&self.app.publisher, &node).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Frees what a dead process held, so that no worker waits for its leases to expire.

@@ -1,9 +1,12 @@
 //! Records as rows of one table.
 
 use async_trait::async_trait;
-use everypage_core::ports::{
-    Fault,
-    records::{Batch, Change, Draft, Index, IndexEntry, Item, Key, Listing, Records, Written},
+use everypage_core::{
+    keys::index,
+    ports::{
+        Fault,
+        records::{Batch, Change, Draft, Index, IndexEntry, Item, Key, Listing, Records, Written},
+    },
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -20,6 +23,22 @@ pub struct SqliteRecords {
 impl SqliteRecords {
     pub fn new(database: Database) -> Self {
         Self { database }
+    }
+
+    /// The processes that stored events which are not published yet.
+    pub async fn unpublished_nodes(&self) -> Result<Vec<String>, Fault> {
+        self.database
+            .read(move |db| {
+                // The highest character ends every prefix.
+                let end = format!("{}\u{10FFFF}", index::OUTBOX);
+                db.prepare_cached(
+                    "SELECT DISTINCT substr(state_partition, 1 + length(?1)) FROM items
+                     WHERE state_partition > ?1 AND state_partition < ?2",
+                )?
+                .query_map([index::OUTBOX, end.as_str()], |row| row.get(0))?
+                .collect()
+            })
+            .await
     }
 
     /// Deletes expired records. Conditions never rely on it: it only keeps the file small.

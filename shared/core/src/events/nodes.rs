@@ -59,6 +59,14 @@ impl Heartbeats {
         }
     }
 
+    /// Makes the next event store a heartbeat with it, unless one is on record.
+    pub fn require(&self) {
+        let mut state = self.0.lock();
+        if matches!(*state, State::NotNeeded) {
+            *state = State::Missing;
+        }
+    }
+
     fn set(&self, state: State) {
         *self.0.lock() = state;
     }
@@ -94,9 +102,7 @@ fn heartbeat(store: &Store, when: When) -> Result<Change, Fault> {
 /// Records a heartbeat of this process. Called before events are stored, and again well before the
 /// time after which other processes consider this one dead. If it fails, it is stored with the next event.
 pub async fn record_heartbeat(store: &Store) -> Result<(), Fault> {
-    if matches!(*store.heartbeats.0.lock(), State::NotNeeded) {
-        store.heartbeats.set(State::Missing);
-    }
+    store.heartbeats.require();
     let known = store.records.get(&record::node(&store.node)).await?;
     let when = known.map_or(When::Absent, |item| When::Version(item.version));
     let now = store.clock.now();

@@ -6,6 +6,7 @@ mod bus;
 mod crashes;
 mod flow;
 mod notifier;
+mod outbox;
 mod vault;
 
 use std::sync::Arc;
