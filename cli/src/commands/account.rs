@@ -3,8 +3,9 @@
 use everypage_core::{
     billing::{
         account::{Account, AccountEvent, Cause, LedgerEntry},
-        accounts,
-        drift::{repair_account, verify_account},
+        accounts::{self, AllAccounts},
+        repair::repair_account,
+        verify::verify_account,
     },
     ids::TenantId,
     settings::Credits,
@@ -38,12 +39,19 @@ pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
             }
         }
         Command::List(listing) => {
-            let all = accounts::all(&app.store).await?;
-            if all.is_empty() && !listing.json {
+            let AllAccounts { accounts, damaged } = accounts::all(&app.store).await?;
+            if accounts.is_empty() && damaged.is_empty() && !listing.json {
                 screen.note("no tenant has an account yet; `everypage account grant` creates one");
             } else {
-                show(screen, &all, listing.json)?;
+                show(screen, &accounts, listing.json)?;
             }
+            for (tenant, reason) in &damaged {
+                screen.error(&format!(
+                    "the account of tenant {tenant} can't be read: {reason}; rebuild it from its trail: \
+                     everypage account verify --tenant {tenant} --repair"
+                ));
+            }
+            return Ok(if damaged.is_empty() { Exit::Complete } else { Exit::Failed });
         }
         Command::Ledger { tenant, limit, listing } => {
             let lines = accounts::ledger_page(&app.store, &named(tenant), None, limit).await?.items;

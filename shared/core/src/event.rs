@@ -185,6 +185,21 @@ impl Head {
         self.at.map_or(now, |at| at.max(now))
     }
 
+    /// The head after `event`, which must be the next event of this trail, unchanged.
+    pub fn follow(&self, event: &Event) -> Result<Self, Tampered> {
+        let expected = self.sequence + 1;
+        if event.sequence != expected {
+            return Err(Tampered::Missing { sequence: expected, found: event.sequence });
+        }
+        if event.previous != self.hash {
+            return Err(Tampered::Unlinked { sequence: expected });
+        }
+        if event.compute_hash() != event.hash {
+            return Err(Tampered::Changed { sequence: expected });
+        }
+        Ok(Self::of(event))
+    }
+
     /// Builds the next event of a trail, and the head after it.
     pub fn append(
         &self,
@@ -215,6 +230,66 @@ impl Head {
         (event, head)
     }
 }
+
+/// Every type of events.
+pub const KINDS: [&str; 56] = [
+    "account.repaired",
+    "breaker.closed",
+    "breaker.half_open",
+    "breaker.opened",
+    "credit.added",
+    "credit.allocated",
+    "credit.deducted",
+    "credit.released",
+    "credit.reserved",
+    "credit.settled",
+    "credit.taken_back",
+    "dlq.added",
+    "dlq.purged",
+    "dlq.redriven",
+    "job.acked",
+    "job.approved",
+    "job.audited",
+    "job.cancel_requested",
+    "job.cancelled",
+    "job.content_removed",
+    "job.deadline_moved",
+    "job.deadline_reached",
+    "job.deleted",
+    "job.executed",
+    "job.failed",
+    "job.healed",
+    "job.modified",
+    "job.proposed",
+    "job.received",
+    "job.redriven",
+    "job.rejected",
+    "job.understood",
+    "key.created",
+    "key.revoked",
+    "page.settled",
+    "payment.completed",
+    "payment.failed",
+    "payment.refunded",
+    "saga.compensated",
+    "saga.compensating",
+    "saga.compensation_done",
+    "saga.compensation_failed",
+    "saga.compensation_started",
+    "saga.completed",
+    "saga.manual",
+    "saga.resolved",
+    "saga.resumed",
+    "saga.started",
+    "saga.step_continued",
+    "saga.step_done",
+    "saga.step_failed",
+    "saga.step_started",
+    "tenant.changed",
+    "tenant.created",
+    "tenant.erased",
+    "webhook.changed",
+];
 
 /// Whether a type of events is among `patterns`: types, or prefixes such as `job.*`, separated by commas.
 pub fn matches_kind(patterns: &str, kind: &str) -> bool {
@@ -267,22 +342,9 @@ pub enum Tampered {
 
 /// Checks a whole trail, in order of sequence, against the head in its record.
 pub fn verify(events: &[Event], head: &Head) -> Result<(), Tampered> {
-    let mut previous = String::new();
-    for (event, expected) in events.iter().zip(1..) {
-        if event.sequence != expected {
-            return Err(Tampered::Missing { sequence: expected, found: event.sequence });
-        }
-        if event.previous != previous {
-            return Err(Tampered::Unlinked { sequence: expected });
-        }
-        if event.compute_hash() != event.hash {
-            return Err(Tampered::Changed { sequence: expected });
-        }
-        previous.clone_from(&event.hash);
-    }
-    let found = events.len() as u64;
-    if found != head.sequence || previous != head.hash {
-        return Err(Tampered::Cut { expected: head.sequence, found });
+    let found = events.iter().try_fold(Head::default(), |found, event| found.follow(event))?;
+    if found.sequence != head.sequence || found.hash != head.hash {
+        return Err(Tampered::Cut { expected: head.sequence, found: found.sequence });
     }
     Ok(())
 }

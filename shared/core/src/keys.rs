@@ -18,6 +18,7 @@ use crate::{
 /// | `job#J` | `healing` | which process publishes pages that were read late |
 /// | `job#J` | `secret` | the sealed password, until the document is prepared or has failed |
 /// | `job#J` | `upload#ID` | the uploaded object that became the job |
+/// | `job#J` | `delivery#ID` | a webhook delivery about the job |
 /// | `job#J` | `countdown` | the ranges that have pages to settle |
 /// | `job#J` | `countdown#0000000033` | the pages of one range that are not settled |
 /// | `job#J` | `due` | when it is admitted whatever the room, while it waits |
@@ -29,10 +30,14 @@ use crate::{
 /// | `tenant#T` | `administration` / `event#…` | where its trail of acts of administration ends, and the trail |
 /// | `tenant#T` | `apikey#ID` | which record holds the API key with that id |
 /// | `tenant#T` | `webhook` / `webhook#ID` | a webhook: URL, event types, sealed secret; without id, `default` |
+/// | `tenant#T` | `receiver#ID` | whether a webhook's receiver accepts messages, if it refused some |
 /// | `apikey#SHA256` | `apikey` | the owner of an API key; never the key itself |
 /// | `account#T` | `account` | the tenant's credits |
 /// | `account#T` | `event#…` / `ledger#…` | its trail, and each change of the balance |
+/// | `account#T` | `checked` | how far the account was checked against its trail |
 /// | `account#T` | `drift` | what is wrong with an account that differs from its trail |
+/// | `jobs` | `backfill` | how far the jobs that ended under version 0.1 are listed |
+/// | `accounts` | `check` | the account that was checked last |
 /// | `purchase#ID` | `purchase` / `event#…` | a purchase of credits and its trail |
 /// | `purchase#ID` | `method` | the payment method, sealed, until it was charged |
 /// | `erasure#ID` | `erasure` / `event#…` | the erasure of a tenant and its trail |
@@ -57,6 +62,7 @@ pub mod record {
     pub const PAGE_EVENTS: &str = "pagelog#";
     pub const UNCLAIMED_CALLS: &str = "calls#";
     pub const JOB_UPLOADS: &str = "upload#";
+    pub const JOB_DELIVERIES: &str = "delivery#";
     pub const TENANT_API_KEYS: &str = "apikey#";
     pub const LEDGER: &str = "ledger#";
     pub const NOTICES: &str = "notice#";
@@ -126,6 +132,11 @@ pub mod record {
         Key::new(job_partition(job), format!("{JOB_UPLOADS}{upload}"))
     }
 
+    /// Names a webhook delivery about a job.
+    pub fn job_delivery(job: &JobId, delivery: &str) -> Key {
+        Key::new(job_partition(job), format!("{JOB_DELIVERIES}{delivery}"))
+    }
+
     pub fn idempotency_partition(tenant: &TenantId) -> String {
         format!("idempotency#{tenant}")
     }
@@ -172,6 +183,11 @@ pub mod record {
         Key::new(tenant_partition(tenant), sort)
     }
 
+    /// How the receiver of a webhook is doing.
+    pub fn webhook_receiver(tenant: &TenantId, id: &str) -> Key {
+        Key::new(tenant_partition(tenant), format!("receiver#{id}"))
+    }
+
     pub fn api_key(sha256: &str) -> Key {
         Key::new(format!("apikey#{sha256}"), "apikey")
     }
@@ -182,6 +198,21 @@ pub mod record {
 
     pub fn account(tenant: &TenantId) -> Key {
         Key::new(account_partition(tenant), "account")
+    }
+
+    /// How far an account was checked.
+    pub fn checked_account(tenant: &TenantId) -> Key {
+        Key::new(account_partition(tenant), "checked")
+    }
+
+    /// Where the check of all accounts stands.
+    pub fn account_check() -> Key {
+        Key::new("accounts", "check")
+    }
+
+    /// How far the list of jobs that ended under version 0.1 has come.
+    pub fn ended_jobs_backfill() -> Key {
+        Key::new("jobs", "backfill")
     }
 
     /// What is wrong with an account.
@@ -298,6 +329,8 @@ pub mod index {
     pub const ENDED_JOBS: &str = "jobs#ended";
     pub const API_KEYS: &str = "apikeys";
     pub const ACCOUNTS: &str = "accounts";
+    /// Accounts that were checked; also those whose record is gone.
+    pub const CHECKED_ACCOUNTS: &str = "accounts#checked";
     /// Accounts that differ from their trails.
     pub const DRIFTED_ACCOUNTS: &str = "accounts#drifted";
     pub const DEAD_LETTERS: &str = "dead";

@@ -36,16 +36,26 @@ pub(crate) async fn read_all<T: DeserializeOwned>(
     partition: &str,
     prefix: &str,
 ) -> Result<Vec<Versioned<T>>, Fault> {
+    read_items(records, partition, prefix, None, usize::MAX).await?.iter().map(decode).collect()
+}
+
+/// Reads the first `limit` items of a partition whose sort key starts with `prefix` and comes after `after`, in
+/// order, whatever they hold.
+pub(crate) async fn read_items(
+    records: &dyn Records,
+    partition: &str,
+    prefix: &str,
+    mut after: Option<String>,
+    limit: usize,
+) -> Result<Vec<Item>, Fault> {
     let mut all = Vec::new();
-    let mut after: Option<String> = None;
     loop {
-        let listing = records.list(partition, prefix, after.as_deref(), BATCH_SIZE).await?;
-        for item in &listing.items {
-            all.push(decode(item)?);
-        }
+        let count = BATCH_SIZE.min(limit - all.len());
+        let listing = records.list(partition, prefix, after.as_deref(), count).await?;
+        all.extend(listing.items);
         match listing.next {
-            Some(next) => after = Some(next),
-            None => return Ok(all),
+            Some(next) if all.len() < limit => after = Some(next),
+            _ => return Ok(all),
         }
     }
 }

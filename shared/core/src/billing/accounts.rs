@@ -10,7 +10,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, When, Written},
     },
-    records::{ListPage, Versioned, decode, encode, list_page, read_all, read_index},
+    records::{BATCH_SIZE, ListPage, Versioned, decode, encode, list_page, read_all},
     settings::Credits,
     tenants::{self, Tenants},
 };
@@ -43,23 +43,39 @@ async fn add_figures(store: &Store, account: &mut Account) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Lists every account that has events, by tenant.
-pub async fn all(store: &Store) -> Result<Vec<Account>, Fault> {
-    let mut all = list(store).await?;
-    for account in &mut all {
-        add_figures(store, account).await?;
-    }
-    Ok(all)
+/// The accounts of all tenants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllAccounts {
+    pub accounts: Vec<Account>,
+    /// The tenants whose record is damaged, each with the reason.
+    pub damaged: Vec<(TenantId, String)>,
 }
 
-/// Lists the stored accounts as they are.
-pub(super) async fn list(store: &Store) -> Result<Vec<Account>, Fault> {
-    let all =
-        read_index(store.records.as_ref(), Index::State, index::ACCOUNTS, None, usize::MAX, |_: &Account| {
-            true
-        })
-        .await?;
-    Ok(all.into_iter().map(|account| account.value).collect())
+/// Lists every account that has events, by tenant.
+pub async fn all(store: &Store) -> Result<AllAccounts, Fault> {
+    let (mut all, mut after) = (AllAccounts::default(), None);
+    loop {
+        let listing = store
+            .records
+            .list_index(Index::State, index::ACCOUNTS, after.as_deref(), false, BATCH_SIZE)
+            .await?;
+        for item in &listing.items {
+            match decode::<Account>(item) {
+                Ok(Versioned { value: mut account, .. }) => {
+                    add_figures(store, &mut account).await?;
+                    all.accounts.push(account);
+                }
+                Err(fault) => {
+                    let tenant = item.draft.state_index.as_ref().map_or("", |entry| entry.sort.as_str());
+                    all.damaged.push((TenantId::new(tenant), fault.to_string()));
+                }
+            }
+        }
+        after = listing.next;
+        if after.is_none() {
+            return Ok(all);
+        }
+    }
 }
 
 /// The metadata and correlation id of events that change an account.

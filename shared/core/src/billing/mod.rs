@@ -6,7 +6,9 @@ pub mod buy;
 pub mod drift;
 pub mod purchase;
 pub mod purchases;
+pub mod repair;
 pub(crate) mod telemetry;
+pub mod verify;
 
 use std::sync::Arc;
 

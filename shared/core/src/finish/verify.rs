@@ -15,7 +15,7 @@ use crate::{
     read::{outcome::PageEvent, pages},
 };
 
-pub use crate::billing::drift::verify_account;
+pub use crate::billing::verify::verify_account;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
