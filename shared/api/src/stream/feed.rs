@@ -60,11 +60,13 @@ pub struct Feed {
     /// Where the next batch starts; `None` when everything was read.
     place: Option<String>,
     ends_at: Timestamp,
-    /// Events that were sent and may be read again.
-    sent: HashMap<EventId, Timestamp>,
+    /// Events of this stream that were read, sent or not, and may be read again.
+    seen: HashMap<EventId, Timestamp>,
+    /// The newest of them: its place in the listing, and its id in the stream.
+    last: Option<(String, String)>,
     /// Notifies of events that this process stored.
     news: watch::Receiver<()>,
-    /// Events were sent since the job's state was.
+    /// Events were read since the job's state was sent.
     owes_job: bool,
     job_has_ended: bool,
 }
@@ -91,7 +93,8 @@ impl Feed {
             tenant,
             job,
             kinds: None,
-            sent: HashMap::new(),
+            seen: HashMap::new(),
+            last: None,
             owes_job: true,
             job_has_ended: false,
         }
@@ -119,7 +122,6 @@ impl Feed {
                 }
             }
             let mut batch = self.read().await.ok()?;
-            self.owes_job |= !batch.is_empty();
             if self.owes_job && self.place.is_none() {
                 batch.extend(self.current_job().await.ok()?);
             }
@@ -169,18 +171,21 @@ impl Feed {
         let mut batch = Vec::new();
         for event in page.items {
             self.newest = self.newest.max(event.timestamp);
-            let is_wanted = self.kinds.as_ref().is_none_or(|kinds| event::matches_kind(kinds, &event.kind));
-            if is_wanted
-                && self.is_ours(&event)
-                && self.sent.insert(event.id.clone(), event.timestamp).is_none()
-            {
-                let (id, kind) = (id_of(&event), event.kind.clone());
+            if !self.is_ours(&event) || self.seen.insert(event.id.clone(), event.timestamp).is_some() {
+                continue;
+            }
+            // The job has changed, whether or not its client wants this event.
+            self.owes_job = true;
+            let position = format!("{:.3}#{}#{:010}", event.timestamp, event.aggregate, event.sequence);
+            let (id, kind) = (id_of(&event), event.kind.clone());
+            self.last = self.last.take().max(Some((position, id.clone())));
+            if self.kinds.as_ref().is_none_or(|kinds| event::matches_kind(kinds, &kind)) {
                 batch.push(message(Some(id), &kind, &shape::Event::from(event))?);
             }
         }
         self.place = page.next;
         let since = before(self.newest, self.max_delay);
-        self.sent.retain(|_, time| *time >= since);
+        self.seen.retain(|_, time| *time >= since);
         Ok(batch)
     }
 
@@ -221,14 +226,16 @@ impl Feed {
         Ok(newest.as_deref() == Some(last))
     }
 
-    /// The job in its current state, where this is the stream of one; `None` also when it was deleted.
+    /// The job in its current state, where this is the stream of one; `None` also when it was deleted. It has the
+    /// id of the last event that was read: a client that wants none of the last events has seen them too.
     pub async fn current_job(&mut self) -> Result<Option<sse::Event>, Problem> {
         self.owes_job = false;
         let Some(id) = &self.job else { return Ok(None) };
         let found = jobs::find(&self.api.app.store, id).await?;
         self.job_has_ended = found.as_ref().is_none_or(|kept| kept.value.state.is_terminal());
         let Some(kept) = found else { return Ok(None) };
-        Ok(Some(message(None, "job", &self.api.view(kept.value).await?)?))
+        let id = self.last.as_ref().map(|(_, id)| id.clone());
+        Ok(Some(message(id, "job", &self.api.view(kept.value).await?)?))
     }
 }
 

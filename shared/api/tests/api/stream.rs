@@ -258,3 +258,21 @@ async fn the_trail_of_one_aggregate_is_listed_to_its_tenant_only() {
     }
     service.get(user(), "/v1/events?aggregate=jobs").await.is_problem(422, "bad_options");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_chosen_types_ends_with_its_job_and_is_not_opened_again() {
+    let (service, _) = streaming();
+    let id = service.job("", &FakeDocument::graphics(2)).await;
+    let path = format!("/v1/jobs/{id}/events?type=page.settled");
+    let (status, stream) = open(&service, &path, None).await;
+    assert_eq!(status, 200);
+    let job = JobId::new(&id);
+    let ((received, ended), _) = tokio::join!(receive(&service, stream), service.process.finish(&job));
+    assert!(ended, "{received:?}");
+    let others: Vec<_> =
+        received.kinds.iter().filter(|kind| *kind != "job" && *kind != "page.settled").collect();
+    assert!(others.is_empty(), "{others:?}");
+    assert_eq!(received.jobs.last().unwrap()["status"], "success");
+    // The last events are of other types: the client has seen the end all the same.
+    assert_eq!(open(&service, &path, received.ids.last().map(String::as_str)).await.0, 204);
+}
