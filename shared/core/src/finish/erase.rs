@@ -1,12 +1,13 @@
 //! Erases a tenant: starts erasures, and what their steps do. They run as [`crate::sagas`] do.
 //!
-//! A step deletes what it finds and may run again at any time. Indexes may lag behind, and a request that was
-//! on its way when the tenant was closed may still write: so an index counts as empty when it was empty twice,
-//! `INDEX_LAG` apart, and the last step looks once more.
+//! A step deletes what it finds and may run again at any time. A request that was on its way when the tenant was
+//! closed may still write, and indexes may lag behind: so the steps that read an index end only after the longest
+//! time that both take, and the last step looks once more.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures::{StreamExt, stream};
 use tracing::info;
 
 use crate::{
@@ -48,13 +49,17 @@ use crate::{
         administration::{self, AdministrationEvent},
         api_keys,
     },
-    time::after,
+    time::{after, until},
 };
 
-/// How far an index may lag behind, and how long a request may take from its look at the tenant to its write.
+/// How far an index may lag behind, and how far the clocks of two processes may differ.
 const INDEX_LAG: Duration = Duration::from_secs(10);
+/// The longest time of one call to the store.
+const MAX_CALL: Duration = Duration::from_secs(10);
 /// A step that takes longer continues in its next run.
 const BUDGET: Duration = Duration::from_secs(30);
+/// Jobs that are deleted concurrently.
+const CONCURRENT_DELETIONS: usize = 4;
 /// Items that are listed in one request.
 const BATCH_SIZE: usize = 100;
 /// Deletions of records with text, in one transaction.
@@ -68,6 +73,17 @@ pub struct Eraser {
     pub flow: Arc<dyn Flow>,
     pub settings: Arc<Settings>,
     pub interrupts: Interrupts,
+}
+
+impl Eraser {
+    /// How long it takes until every index lists all that is written for the tenant: by a request that found it open,
+    /// in its last try to write.
+    fn time_until_listed(&self, erasure: &Erasure) -> Duration {
+        let pauses = &self.settings.retry_intervals;
+        let calls = u32::try_from(pauses.len() + 1).unwrap_or(u32::MAX);
+        let longest = pauses.iter().sum::<Duration>() + MAX_CALL.saturating_mul(calls) + INDEX_LAG;
+        until(self.store.clock.now(), after(erasure.progress.started_at, longest))
+    }
 }
 
 /// Closes the tenant and stores its erasure; from then on it always comes to an end, whichever process runs
@@ -158,7 +174,12 @@ impl Saga for Eraser {
             Step::Keys => api_keys::erase(store, tenant, &erasure.by).await?,
             Step::Webhooks => delete_webhooks(store, tenant, &erasure.by).await?,
             Step::Jobs => return delete_jobs(self, erasure).await,
-            Step::Uploads => delete_uploads(self, tenant).await?,
+            Step::Uploads => {
+                let rest = self.time_until_listed(erasure);
+                if delete_uploads(self, tenant).await? > 0 || rest > Duration::ZERO {
+                    return Ok(Ran::Partly(vec![], rest.max(INDEX_LAG)));
+                }
+            }
             Step::Notices => {
                 delete_partition(store, &record::notices_partition(tenant), |_| true).await?;
                 purge_dead_letters(store, tenant, &erasure.by).await?;
@@ -241,22 +262,18 @@ struct Pass {
 }
 
 async fn delete_jobs(eraser: &Eraser, erasure: &Erasure) -> Result<Ran<Vec<Change>>, StepFailure> {
-    let mut was_empty = false;
-    loop {
-        let pass = pass_over_jobs(eraser, erasure).await?;
-        if pass.is_partial {
-            return Ok(Ran::Partly(vec![], Duration::ZERO));
-        }
-        if pass.open > 0 {
-            return Err(StepFailure::NotReached(format!("jobs that have not ended: {}", pass.open)));
-        }
-        let is_empty = pass.deleted == 0;
-        if is_empty && was_empty {
-            return Ok(Ran::Done(vec![]));
-        }
-        was_empty = is_empty;
-        eraser.store.clock.sleep(INDEX_LAG).await;
+    let rest = eraser.time_until_listed(erasure);
+    let pass = pass_over_jobs(eraser, erasure).await?;
+    if pass.is_partial {
+        return Ok(Ran::Partly(vec![], Duration::ZERO));
     }
+    if pass.open > 0 {
+        return Err(StepFailure::NotReached(format!("jobs that have not ended: {}", pass.open)));
+    }
+    if pass.deleted > 0 || rest > Duration::ZERO {
+        return Ok(Ran::Partly(vec![], rest.max(INDEX_LAG)));
+    }
+    Ok(Ran::Done(vec![]))
 }
 
 /// Cancels every open job of the tenant and deletes the others, for up to [`BUDGET`].
@@ -267,17 +284,25 @@ async fn pass_over_jobs(eraser: &Eraser, erasure: &Erasure) -> Result<Pass, Faul
     let mut position = None;
     loop {
         let page = jobs::list_page(store, &erasure.tenant, position, BATCH_SIZE, |_: &Job| true).await?;
-        for listed in &page.items {
-            if store.clock.now() >= end {
-                pass.is_partial = true;
-                return Ok(pass);
+        let deletions = page.items.iter().map(|listed| async move {
+            match store.clock.now() >= end {
+                true => Ok(None),
+                false => delete_job(eraser, erasure, listed).await.map(Some),
             }
-            match delete_job(eraser, erasure, listed).await? {
+        });
+        let deletions: Vec<_> = deletions.collect();
+        let mut deletions = stream::iter(deletions).buffer_unordered(CONCURRENT_DELETIONS);
+        while let Some(deleted) = deletions.next().await {
+            match deleted? {
+                None => pass.is_partial = true,
                 // The index lists it, and it is deleted already.
-                None => {}
-                Some(true) => pass.deleted += 1,
-                Some(false) => pass.open += 1,
+                Some(None) => {}
+                Some(Some(true)) => pass.deleted += 1,
+                Some(Some(false)) => pass.open += 1,
             }
+        }
+        if pass.is_partial {
+            return Ok(pass);
         }
         match page.next {
             Some(next) => position = Some(next),
@@ -310,22 +335,24 @@ async fn delete_job(eraser: &Eraser, erasure: &Erasure, listed: &Job) -> Result<
     }
 }
 
-/// Deletes uploads that have not become jobs, and the memory of requests.
-async fn delete_uploads(eraser: &Eraser, tenant: &TenantId) -> Result<(), Fault> {
+/// Deletes uploads that have not become jobs, and the memory of requests; returns how many uploads the index listed
+/// that were not deleted before.
+async fn delete_uploads(eraser: &Eraser, tenant: &TenantId) -> Result<usize, Fault> {
     let store = &eraser.store;
+    let (mut discarded, mut position) = (0, None);
     loop {
-        let page = uploads::list_page(store, tenant, None, BATCH_SIZE, |_| true).await?;
-        let mut discarded = 0;
+        let page = uploads::list_page(store, tenant, position, BATCH_SIZE, |_| true).await?;
         for upload in &page.items {
             discarded += usize::from(uploads::discard(store, &upload.id).await?);
         }
-        // The rest was discarded before, and the index lags behind.
-        if discarded == 0 {
+        position = page.next;
+        if position.is_none() {
             break;
         }
     }
     eraser.blobs.delete_all(&format!("{}{tenant}/", uploads::INCOMING)).await?;
-    delete_partition(store, &record::idempotency_partition(tenant), |_| true).await
+    delete_partition(store, &record::idempotency_partition(tenant), |_| true).await?;
+    Ok(discarded)
 }
 
 async fn purge_dead_letters(store: &Store, tenant: &TenantId, by: &str) -> Result<(), StepFailure> {
@@ -394,7 +421,9 @@ async fn record_erasure(eraser: &Eraser, erasure: &Erasure) -> Result<Ran<Vec<Ch
         return Ok(Ran::Partly(vec![], INDEX_LAG));
     }
     delete_webhooks(store, tenant, by).await?;
-    delete_uploads(eraser, tenant).await?;
+    if delete_uploads(eraser, tenant).await? > 0 {
+        return Ok(Ran::Partly(vec![], INDEX_LAG));
+    }
     delete_partition(store, &record::notices_partition(tenant), |_| true).await?;
     close_account(store, erasure).await?;
     // The trail has each deleted job, so that each is counted once.

@@ -60,9 +60,29 @@ pub enum ArrivalError {
     Fault(#[from] Fault),
 }
 
-/// Creates the job of an object, or finds the job that was created before.
+/// Creates the job of an object, or finds the job that was created before. The object of an announced upload that
+/// is refused is deleted: it would never be listed nor used.
 pub async fn accept(intake: &Intake, object: Object<'_>) -> Result<Submitted, ArrivalError> {
-    let mut record = find_or_create_upload(intake, &object).await?;
+    let announced = find_announced(intake, object.key).await?;
+    let (key, is_announced) = (object.key, announced.is_some());
+    let accepted = match announced {
+        Some(announced) => accept_as(intake, object, announced).await,
+        None => {
+            let record = find_or_create_upload(intake, &object).await?;
+            accept_as(intake, object, record).await
+        }
+    };
+    if is_announced && matches!(accepted, Err(ArrivalError::Refused(_))) {
+        intake.blobs.delete(key).await?;
+    }
+    accepted
+}
+
+async fn accept_as(
+    intake: &Intake,
+    object: Object<'_>,
+    mut record: Versioned<Upload>,
+) -> Result<Submitted, ArrivalError> {
     if let Some(failure) = &record.value.failure {
         return Err(ArrivalError::Refused(failure.clone()));
     }
@@ -190,7 +210,16 @@ pub fn object_id(key: &str, version: &str) -> String {
     format!("object-{}", &sha256_hex(format!("{key}\n{version}").as_bytes())[..32])
 }
 
-/// The upload record of an object. An unannounced object gets a record of its own, so that a repeated
+/// The announced upload that an object belongs to.
+async fn find_announced(intake: &Intake, key: &str) -> Result<Option<Versioned<Upload>>, Fault> {
+    let Some(rest) = key.strip_prefix(INCOMING) else { return Ok(None) };
+    let mut parts = rest.splitn(3, '/');
+    let (Some(_), Some(id), Some(_)) = (parts.next(), parts.next(), parts.next()) else { return Ok(None) };
+    let found = uploads::find(&intake.store, id).await?;
+    Ok(found.filter(|announced| announced.value.key == key || announced.value.is_erased()))
+}
+
+/// The upload record of an unannounced object. It gets a record of its own, so that a repeated
 /// notification finds the job that was created.
 async fn find_or_create_upload(
     intake: &Intake,
@@ -201,12 +230,6 @@ async fn find_or_create_upload(
         object.key.strip_prefix(INCOMING).and_then(|rest| rest.split_once('/')).ok_or_else(elsewhere)?;
     if tenant.is_empty() || rest.is_empty() || rest.ends_with('/') {
         return Err(elsewhere());
-    }
-    if let Some((id, _)) = rest.split_once('/')
-        && let Some(announced) = uploads::find(&intake.store, id).await?
-        && (announced.value.key == object.key || announced.value.is_erased())
-    {
-        return Ok(announced);
     }
     let id = object_id(object.key, object.version);
     if let Some(known) = uploads::find(&intake.store, &id).await? {

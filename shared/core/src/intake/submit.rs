@@ -162,13 +162,6 @@ pub async fn submit_as(
             }
         }
         intake.blobs.put_file(&blob::source(&id), &submission.file).await?;
-        // As late as possible: what is written in spite of it is found by the erasure.
-        if let Err(error) = administration::check_open(&intake.store, &submission.tenant).await {
-            if matches!(error, ActError::Closed(_)) {
-                intake.blobs.delete_all(&blob::job(&id)).await?;
-            }
-            return Err(error.into());
-        }
         let correlation = CorrelationId::new(id.as_str());
         let received = Received {
             tenant: submission.tenant.clone(),
@@ -200,6 +193,13 @@ pub async fn submit_as(
         changes.push(Change::Put { draft: jobs::idempotency_draft(key.clone(), &record)?, when });
         if let Some(password) = &submission.password {
             changes.push(passwords::put_change(&intake.store, intake.vault.as_ref(), &id, password).await?);
+        }
+        // As late as possible: what is written in spite of it is found by the erasure.
+        if let Err(error) = administration::check_open(&intake.store, &submission.tenant).await {
+            if matches!(error, ActError::Closed(_)) {
+                intake.blobs.delete_all(&blob::job(&id)).await?;
+            }
+            return Err(error.into());
         }
         match intake.store.write(changes).await? {
             Written::Applied => {
