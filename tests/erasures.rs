@@ -63,6 +63,7 @@ use everypage_core::{
 };
 use everypage_testkit::{
     faulty::{FaultInjector, Faults, Faulty, Injection, Mode},
+    memory::MemoryRecords,
     pdf::FakeDocument,
 };
 use everypage_tests::harness::{Harness, Process, temp_file};
@@ -163,6 +164,7 @@ async fn furnish(harness: &Harness, process: &Process, tenant: &TenantId) -> Fur
         tenant: tenant.clone(),
         kind: NoticeKind::Budget,
         topic: "confidential".into(),
+        about: None,
         subject: "confidential".into(),
         body: "confidential".into(),
     };
@@ -326,8 +328,10 @@ async fn a_closed_tenant_accepts_nothing_and_opens_again_when_it_is_erased() {
     // A link that was given out before leads nowhere.
     let metadata = BTreeMap::new();
     let key = furnished.upload.key.as_str();
+    harness.blobs.put_new(key, b"confidential".to_vec()).await.unwrap();
     let object = Object { key, version: "2", file: file.path(), metadata: &metadata, password: None };
     assert!(matches!(accept(&app.intake, object).await, Err(ArrivalError::Refused(_))));
+    assert!(!harness.blobs.keys().iter().any(|found| found == key), "what was uploaded with it is deleted");
 
     let (_, key) = api_keys::create(&app.store, caller(tenant()), "k", "ann").await.unwrap();
     assert!(api_keys::find(&app.store, key.expose()).await.unwrap().is_some());
@@ -412,9 +416,14 @@ async fn an_unfinished_erasure_is_completed_by_the_sweep_and_by_serve() {
         api_keys::create(&app.store, caller(tenant()), "k", "ann").await.unwrap();
         let (started, _) = erase::start(&app.store, &tenant(), "eve").await.unwrap();
         if by_sweep {
-            assert!(sweep(&app.recovery).await.erasures > 0);
+            let mut steps = 0;
+            for _ in 0..5 {
+                steps += sweep(&app.recovery).await.erasures;
+                harness.advance(Duration::from_secs(60)).await;
+            }
+            assert!(steps > 0);
         } else {
-            within(app.store.clock.as_ref(), Duration::from_secs(60), run::run(&app.eraser)).await;
+            within(app.store.clock.as_ref(), Duration::from_secs(300), run::run(&app.eraser)).await;
         }
         assert_eq!(load(app, &started).await.progress.state, State::Completed, "{by_sweep}");
     }
@@ -492,4 +501,63 @@ async fn an_erasure_survives_any_fault_or_kill() {
         let call = harness.faults.failed_call();
         check(&harness, &furnished, &format!("killed at call {at} ({call:?})")).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_uploads_than_a_page_are_erased_despite_a_lagging_index() {
+    let mut harness = Harness::new(&[]);
+    let lag = Duration::from_secs(300);
+    harness.records = Arc::new(MemoryRecords::lagging(harness.clock.clone(), lag));
+    let process = harness.start("a");
+    for _ in 0..250 {
+        announce_as(&process.app, tenant()).await.unwrap();
+    }
+    harness.advance(lag).await;
+    let (started, _) = erase::start(&process.app.store, &tenant(), "eve").await.unwrap();
+    let erased = run::drive(&process.app.eraser, &started.id, LONG).await.unwrap().unwrap();
+    assert_eq!(erased.progress.state, State::Completed, "{:?}", erased.progress);
+    assert_erased(&harness, &tenant(), "erased");
+}
+
+/// The write of a job, by a process that found the tenant open, which succeeds at its last try only.
+struct SlowWrite {
+    other: Arc<App>,
+    is_done: AtomicBool,
+}
+
+#[async_trait]
+impl FaultInjector for SlowWrite {
+    async fn before(&self, call: &'static str) -> Injection {
+        if call == "records.write" && !self.is_done.swap(true, Ordering::SeqCst) {
+            erase::start(&self.other.store, &tenant(), "eve").await.unwrap();
+            self.other.store.clock.sleep(Duration::from_secs(45)).await;
+        }
+        Injection::None
+    }
+
+    async fn after(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_written_long_after_the_tenant_was_closed_is_erased_too() {
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
+    let app = &process.app;
+    let injector = Arc::new(SlowWrite { other: app.clone(), is_done: AtomicBool::default() });
+    let records: Arc<dyn Records> = harness.records.clone();
+    let slow = harness.start_on("slow", Arc::new(Faulty::new(records, injector)));
+    let written = async {
+        let id = submit_as(&slow.app, tenant(), "late").await.unwrap();
+        let _ = process.driver.drive(&id).await;
+        id
+    };
+    let erased = async {
+        app.store.clock.sleep(Duration::from_secs(1)).await;
+        let active = erasures::list_active(&app.store, 10).await.unwrap();
+        run::drive(&app.eraser, &active[0].value.id, LONG).await.unwrap().unwrap()
+    };
+    let (id, erased) = tokio::join!(written, erased);
+    assert_eq!(erased.progress.state, State::Completed, "{:?}", erased.progress);
+    assert!(jobs::find(&app.store, &id).await.unwrap().is_none());
+    assert_erased(&harness, &tenant(), "erased");
 }

@@ -89,13 +89,19 @@ async fn a_deleted_job_leaves_nothing_of_its_document() {
     let waiting = dead_letters::waiting(&process.app.store, 2000).await.unwrap();
     let of_typed = |letter: &dead_letters::DeadLetter| letter.reason.contains("answered 500");
     assert_eq!(waiting.iter().filter(|letter| !of_typed(&letter.value)).count(), 152);
-    assert!(waiting.len() > 152 + 300, "each page is settled and dead: {}", waiting.len());
+    let typed = waiting.len() - 152;
+    assert!((5..15).contains(&typed), "then the webhook is paused: {typed}");
+    let (of_job, _) = webhooks::of_job(store, &id, None, 2000).await.unwrap();
+    assert!(of_job.len() > 300, "each page is settled and dead: {}", of_job.len());
     delete::delete(&process.app.store, process.app.blobs.as_ref(), &id, "ann").await.unwrap();
     let left = dead_letters::waiting(&process.app.store, 2000).await.unwrap();
     let about_it = |letter: &dead_letters::DeadLetter| letter.subject.job() == Some(&id);
     assert!(!left.iter().any(|letter| about_it(&letter.value)), "{left:?}");
     assert!(left.iter().any(|letter| letter.value.reason == "of another job"), "{left:?}");
     assert_eq!(harness.blobs.keys(), Vec::<String>::new());
+    for delivery in &of_job {
+        assert!(webhooks::find(store, delivery).await.unwrap().is_none(), "{delivery}");
+    }
     let notices = notices::all(&process.app.store, 1000).await.unwrap();
     assert!(notices.iter().all(|notice| !notice.body.contains(id.as_str())), "{notices:?}");
     for item in harness.records.dump() {

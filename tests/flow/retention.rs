@@ -1,19 +1,30 @@
 //! Retention: the content of ended jobs is removed after its time, and the trail stays.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use everypage_core::{
-    dead_letters,
+    app::App,
+    dead_letters::{self, fail::fail, job_dead_letter_id},
     event::Aggregate,
     events::trail,
     finish::{heal, results, retention, verify::verify_job},
-    ids::{JobId, Priority, TenantId},
-    job::jobs,
-    ports::queue::{Outgoing, Queue},
-    recover::sweep::sweep,
+    ids::{DeadLetterId, JobId, Priority, TenantId},
+    job::{Failure, State, jobs},
+    ports::{
+        queue::{Outgoing, Queue},
+        records::Records,
+    },
+    recover::{redrive::redrive, sweep::sweep},
     tenants::administration,
 };
-use everypage_testkit::{faulty::Faults, pdf::FakeDocument};
+use everypage_testkit::{
+    faulty::{FaultInjector, Faults, Faulty, Injection},
+    pdf::FakeDocument,
+};
 use everypage_tests::harness::Harness;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -151,4 +162,43 @@ async fn a_deleted_job_leaves_a_record_of_its_deletion() {
     assert_eq!(events[1].data["pages"], 2);
     let head = administration::load(store, &tenant).await.unwrap().value.head;
     everypage_core::event::verify(&events, &head).unwrap();
+}
+
+/// Redrives a failed job as soon as its removal starts to list what there is.
+struct RedriveDuringRemoval {
+    other: Arc<App>,
+    dead_letter: DeadLetterId,
+    redriven: OnceLock<bool>,
+}
+
+#[async_trait]
+impl FaultInjector for RedriveDuringRemoval {
+    async fn before(&self, call: &'static str) -> Injection {
+        if call == "records.list" && self.redriven.get().is_none() {
+            let redriven = redrive(&self.other.recovery, &self.dead_letter, "ben", None).await.is_ok();
+            let _ = self.redriven.set(redriven);
+        }
+        Injection::None
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_content_is_being_removed_is_not_redriven() {
+    let harness = Harness::new(&[("DATA_RETENTION", "1d")]);
+    let process = harness.start("a");
+    let id = process.submit(&document()).await.unwrap().job.id;
+    let failure = Failure { code: "defect".into(), reason: "it broke".into() };
+    fail(&process.app.dead_letters, &id, failure).await.unwrap();
+    let injector = Arc::new(RedriveDuringRemoval {
+        other: process.app.clone(),
+        dead_letter: job_dead_letter_id(&id, 0),
+        redriven: OnceLock::new(),
+    });
+    let records: Arc<dyn Records> = harness.records.clone();
+    let removing = harness.start_on("b", Arc::new(Faulty::new(records, injector.clone())));
+    retention::remove_content(&removing.app.store, removing.app.blobs.as_ref(), &id, "ann").await.unwrap();
+    assert_eq!(injector.redriven.get(), Some(&false), "it would have lost its document");
+    let job = process.job(&id).await;
+    assert!(job.state == State::Failed && job.content_removed_at.is_some(), "{job:?}");
+    assert_eq!(harness.blobs.keys(), Vec::<String>::new());
 }

@@ -23,6 +23,7 @@ use everypage_core::{
     ids::TenantId,
     job::Job,
     keys::record,
+    notify::webhooks::{self, Subscription},
     ports::{
         blobs::Blobs,
         records::{Change, Key, Records},
@@ -208,6 +209,11 @@ async fn tampering_with_any_aggregate_is_found() {
     let (key, secret) = api_keys::create(&app.store, caller, "console", "ann").await.unwrap();
     api_keys::revoke(&app.store, &tenant, &key.id, "ann").await.unwrap();
 
+    let all_of_jobs = Subscription { url: "https://hook.example/".into(), events: vec!["job.*".into()] };
+    let vault = app.vault.as_ref();
+    let (hook, _) = webhooks::add(&app.store, vault, &tenant, &all_of_jobs, "ann").await.unwrap().unwrap();
+
+    let webhook = record::tenant_webhook(&tenant, &hook.id);
     let dead = job_dead_letter_id(&locked, 0);
     let api_key = record::api_key(&sha256_hex(secret.expose().as_bytes()));
     for (name, record, change) in [
@@ -220,7 +226,25 @@ async fn tampering_with_any_aggregate_is_found() {
             ("\"credits\":10", "\"credits\":90"),
         ),
         ("breaker/openai:gpt-5.4".into(), record::breaker("openai:gpt-5.4"), ("\"trips\":1", "\"trips\":2")),
+        (
+            "breaker/openai:gpt-5.4".into(),
+            record::breaker("openai:gpt-5.4"),
+            ("\"generation\":1", "\"generation\":2"),
+        ),
+        (
+            "breaker/openai:gpt-5.4".into(),
+            record::breaker("openai:gpt-5.4"),
+            ("\"cause\":\"", "\"cause\":\"x"),
+        ),
         (format!("dead/{dead}"), record::dead_letter(&dead), ("\"receive_count\":1", "\"receive_count\":2")),
+        (format!("dead/{dead}"), record::dead_letter(&dead), ("\"redrive_count\":0", "\"redrive_count\":1")),
+        (format!("dead/{dead}"), record::dead_letter(&dead), ("\"first_at\":\"20", "\"first_at\":\"19")),
+        (
+            format!("dead/{dead}"),
+            record::dead_letter(&dead),
+            ("\"tenant\":\"local\"", "\"tenant\":\"other\""),
+        ),
+        ("tenant/local".into(), webhook, ("\"id\":\"", "\"id\":\"x")),
         ("tenant/local".into(), api_key, ("\"revoked_at\"", "\"ignored\"")),
     ] {
         assert_tampering_is_found(&harness, app, &name, &record, change).await;

@@ -172,7 +172,7 @@ impl PlanChanges {
 pub enum Events {
     /// Verify that audit trails were not changed after they were written, and give the stored state
     Verify {
-        /// A job, or another aggregate: account/TENANT, purchase/ID, dead/ID, breaker/TARGET, tenant/TENANT
+        /// A job, or another aggregate: account/TENANT, purchase/ID, dead/ID, breaker/TARGET, tenant/TENANT, erasure/ID
         #[arg(value_name = "AGGREGATE", required_unless_present = "all")]
         aggregate: Option<String>,
         /// Everything that has events of the tenant
@@ -183,7 +183,8 @@ pub enum Events {
     },
     /// Print the state of an aggregate as its events alone give it, as JSON
     Replay {
-        /// A job, or another aggregate: job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET
+        /// A job, or another aggregate: job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET,
+        /// tenant/TENANT, erasure/ID
         #[arg(value_name = "AGGREGATE")]
         aggregate: String,
     },

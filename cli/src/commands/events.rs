@@ -104,7 +104,7 @@ async fn named(app: &App, name: &str) -> Result<Aggregate, Problem> {
     match name.contains('/') {
         true => name.parse().map_err(|error: String| {
             Problem::Usage(format!(
-                "{error}: job/ID, job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET or tenant/TENANT"
+                "{error}: job/ID, job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET, tenant/TENANT or erasure/ID"
             ))
         }),
         false => Ok(Aggregate::Job(find::job(app, name).await?.id)),

@@ -24,8 +24,8 @@ use crate::{
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
-const AGGREGATES: &str = "expected job/ID, job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET or \
-                          tenant/TENANT";
+const AGGREGATES: &str = "expected job/ID, job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET, \
+                          tenant/TENANT or erasure/ID";
 
 /// List or stream the events of a job
 ///

@@ -209,6 +209,7 @@ async fn list(store: &Store, tenant: &TenantId, findings: Vec<String>) -> Result
         tenant: tenant.clone(),
         kind: NoticeKind::AccountDrift,
         topic: String::new(),
+        about: None,
         subject: format!("The account of tenant {tenant} differs from its trail"),
         body: format!(
             "{}\nShow all: everypage account verify --tenant {tenant}\nRebuild it from the trail: \

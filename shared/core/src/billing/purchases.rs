@@ -155,6 +155,7 @@ fn notice(purchase: &Purchase, reason: &str) -> NewNotice {
         tenant: order.tenant.clone(),
         kind: NoticeKind::Purchase,
         topic: String::new(),
+        about: None,
         subject: "A purchase of credits waits for an operator".to_owned(),
         body: format!(
             "Purchase {id} of {} credits for {:.2} USD stopped: {reason}.\n\

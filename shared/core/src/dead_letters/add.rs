@@ -163,7 +163,14 @@ fn build(
         head: known.map_or_else(Head::default, |known| known.value.head.clone()),
     };
     let (subject, reason) = (new.subject.clone(), new.reason.clone());
-    (dead_letter, DeadLetterEvent::Added { subject, reason, receive_count: new.receive_count })
+    let event = DeadLetterEvent::Added {
+        subject,
+        reason,
+        receive_count: new.receive_count,
+        redrive_count: Some(new.redrive_count),
+        priority: Some(new.priority),
+    };
+    (dead_letter, event)
 }
 
 /// Reports a dead letter that was stored; once, by who stored it.

@@ -5,8 +5,11 @@ use crate::{events::Store, ids::DeadLetterId, job::StepError};
 
 /// Discards a dead letter: it is no longer listed, and its message is deleted.
 pub async fn purge(store: &Store, id: &DeadLetterId, by: &str) -> Result<(), StepError> {
-    let before = load(store, id).await?;
-    let purged = DeadLetter { message: None, purged: true, ..before.value.clone() };
-    save(store, Some(&before), purged, DeadLetterEvent::Purged { by: by.to_owned() }).await?;
-    Ok(())
+    loop {
+        let before = load(store, id).await?;
+        let purged = DeadLetter { message: None, purged: true, ..before.value.clone() };
+        if save(store, Some(&before), purged, DeadLetterEvent::Purged { by: by.to_owned() }).await? {
+            return Ok(());
+        }
+    }
 }

@@ -107,9 +107,18 @@ pub enum DeadLetterEvent {
         reason: String,
         #[serde(alias = "attempts")]
         receive_count: u32,
+        /// Not in events of version 0.1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        redrive_count: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<Priority>,
     },
     #[serde(rename = "dlq.redriven")]
-    Redriven { by: String },
+    Redriven {
+        by: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        revived: Option<Revived>,
+    },
     #[serde(rename = "dlq.purged")]
     Purged { by: String },
 }
@@ -122,6 +131,14 @@ pub fn job_dead_letter_id(job: &JobId, redrives: u32) -> DeadLetterId {
 /// A page has one dead letter, however often it is given up.
 pub fn page_dead_letter_id(job: &JobId, page: PageNumber) -> DeadLetterId {
     DeadLetterId::new(format!("{job}-p{page}"))
+}
+
+/// The job whose dead letter, or whose page's, has this id.
+pub fn job_of(id: &DeadLetterId) -> Option<JobId> {
+    let (job, number) = id.as_str().rsplit_once('-')?;
+    let digits = number.strip_prefix('p').unwrap_or(number);
+    let is_number = (1..=10).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| JobId::new(job))
 }
 
 /// Stores the dead letter and `event`; false if another process changed it in between.
@@ -164,6 +181,17 @@ pub async fn changes(
         dead_letter.correlation_id.clone(),
         metadata,
     );
+    // Its times are those of its events.
+    match &event {
+        DeadLetterEvent::Added { .. } => {
+            if head.sequence == 1 {
+                dead_letter.first_at = stored.timestamp;
+            }
+            dead_letter.last_at = stored.timestamp;
+        }
+        DeadLetterEvent::Redriven { .. } => dead_letter.redriven_at = Some(stored.timestamp),
+        DeadLetterEvent::Purged { .. } => {}
+    }
     dead_letter.head = head;
     let sort = format!("{:.3}#{}", dead_letter.last_at, dead_letter.id);
     let entry =
@@ -187,6 +215,7 @@ fn notice(dead_letter: &DeadLetter, reason: &str) -> NewNotice {
         tenant: dead_letter.tenant.clone(),
         kind: NoticeKind::DeadLetter,
         topic: String::new(),
+        about: Some(id.to_string()),
         subject: format!("Everypage gave up on {id}"),
         body: format!("{reason}\nShow it: everypage dlq show {id}\nRedrive it: everypage dlq redrive {id}"),
     }

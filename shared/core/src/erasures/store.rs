@@ -110,6 +110,7 @@ fn notice(erasure: &Erasure, reason: &str) -> NewNotice {
         tenant: tenant.clone(),
         kind: NoticeKind::Erasure,
         topic: String::new(),
+        about: None,
         subject: "The erasure of a tenant waits for an operator".to_owned(),
         body: format!(
             "The erasure of tenant {tenant} stopped: {reason}.\n\

@@ -4,7 +4,7 @@ use crate::{
     dead_letters,
     dead_letters::purge,
     event::{self, Aggregate, Event},
-    events::{Store, listing, trail},
+    events::{Store, trail},
     ids::{DeadLetterId, JobId, PageNumber},
     intake::uploads,
     job::{Job, JobEvent, Received, StepCode, StepError, jobs},
@@ -98,8 +98,7 @@ async fn delete_idempotency(store: &Store, id: &JobId, received: &Received) -> R
     Ok(())
 }
 
-/// Deletes its dead letters and webhook deliveries. Their ids follow from the job, so that no other job's
-/// are read.
+/// Deletes its dead letters, whose ids follow from the job, and its webhook deliveries.
 async fn delete_dead_letters(store: &Store, job: &Job, by: &str) -> Result<(), StepError> {
     let trail = trail::read(store, &Aggregate::Job(job.id.clone())).await?;
     // A redrive clears the job's survey; the trail still has it.
@@ -113,48 +112,32 @@ async fn delete_dead_letters(store: &Store, job: &Job, by: &str) -> Result<(), S
         (1..=last).filter_map(PageNumber::new).map(|page| dead_letters::page_dead_letter_id(&job.id, page));
     let ids: Vec<DeadLetterId> = of_job.chain(of_pages).collect();
     purge_waiting(store, &ids, by).await?;
-    delete_deliveries(store, job, &trail, &ids, by).await
+    delete_deliveries(store, &job.id, &trail, by).await
 }
 
 /// Deletes the messages to the tenant's webhooks about any event of the job, of its pages and of its dead
-/// letters. A webhook that was removed has none.
-async fn delete_deliveries(
-    store: &Store,
-    job: &Job,
-    trail: &[Event],
-    ids: &[DeadLetterId],
-    by: &str,
-) -> Result<(), StepError> {
-    let webhooks = webhooks::list(store, &job.received.tenant).await?;
-    // The first webhook got ends of jobs before there were others, and may be gone.
-    let mut messages: Vec<String> = trail
-        .iter()
-        .filter(|event| webhook::ends_job(event))
-        .map(|event| webhooks::delivery_id(event, webhooks::DEFAULT))
-        .collect();
-    if !webhooks.is_empty() {
-        let mut add = |event: &Event| {
-            messages.extend(webhooks.iter().map(|webhook| webhooks::delivery_id(event, &webhook.id)));
-        };
-        trail.iter().for_each(&mut add);
-        let mut after = Some(record::PAGE_EVENTS.to_owned());
-        while after.is_some() {
-            let page = listing::job_events(store, &job.id, after, BATCH_SIZE).await?;
-            page.items.iter().for_each(&mut add);
-            after = page.next;
-        }
-        for some in ids.chunks(BATCH_SIZE) {
-            for dead_letter in dead_letters::find_many(store, some).await? {
-                trail::read(store, &Aggregate::DeadLetter(dead_letter.id)).await?.iter().for_each(&mut add);
-            }
+/// letters.
+async fn delete_deliveries(store: &Store, job: &JobId, trail: &[Event], by: &str) -> Result<(), StepError> {
+    // In version 0.1 the one webhook got ends of jobs, which are not listed by their job.
+    let ends = trail.iter().filter(|event| webhook::ends_job(event));
+    let mut ids: Vec<String> = ends.map(|event| webhooks::delivery_id(event, webhooks::DEFAULT)).collect();
+    let mut last: Option<String> = None;
+    loop {
+        delete_with_letters(store, &ids, by).await?;
+        let has_more;
+        (ids, has_more) = webhooks::of_job(store, job, last.as_deref(), BATCH_SIZE).await?;
+        last = ids.last().cloned();
+        if !has_more {
+            return delete_with_letters(store, &ids, by).await;
         }
     }
-    for some in messages.chunks(BATCH_SIZE) {
-        let ids: Vec<DeadLetterId> = some.iter().map(DeadLetterId::new).collect();
-        purge_waiting(store, &ids, by).await?;
-        for id in webhooks::existing(store, some).await? {
-            webhooks::delete(store, &id).await?;
-        }
+}
+
+async fn delete_with_letters(store: &Store, deliveries: &[String], by: &str) -> Result<(), StepError> {
+    let letters: Vec<DeadLetterId> = deliveries.iter().map(DeadLetterId::new).collect();
+    purge_waiting(store, &letters, by).await?;
+    for id in deliveries {
+        webhooks::delete(store, id).await?;
     }
     Ok(())
 }

@@ -75,22 +75,29 @@ pub async fn remove_for(finisher: &Finisher, time: Duration) -> Result<usize, St
     Ok(removed)
 }
 
-/// Removes everything that holds content of a job that has ended. After a crash it is completed by calling
-/// this again: the job is listed until the last part is gone.
+/// Removes everything that holds content of a job that has ended. The job says so first, so that nothing redrives
+/// or heals it meanwhile. After a crash it is completed by calling this again: the job is listed until the last
+/// part is gone.
 pub async fn remove_content(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> Result<(), StepError> {
-    let job = jobs::load(store, id).await?.value;
-    if !job.state.is_terminal() {
+    let marked = jobs::advance(store, Actor::Finalize, id, |job| match job.state.is_terminal() {
+        true if job.content_removed_at.is_none() => vec![JobEvent::ContentRemoved { by: by.to_owned() }],
+        _ => vec![],
+    });
+    let job = marked.await?.value;
+    if job.content_removed_at.is_none() {
         let reason = format!("the content of a job that is {} can't be removed; cancel it first", job.state);
         return Err(StepError::Broken { code: StepCode::JobIsOpen, reason });
     }
-    if job.content_removed_at.is_some() {
-        return Ok(());
-    }
     delete_content(store, blobs, &job, by).await?;
     let partition = record::job_partition(id);
-    for prefix in
-        [record::PAGES, record::UNCLAIMED_CALLS, record::JOB_UPLOADS, record::PASSWORD, record::HEALING]
-    {
+    for prefix in [
+        record::PAGES,
+        record::UNCLAIMED_CALLS,
+        record::JOB_UPLOADS,
+        record::JOB_DELIVERIES,
+        record::PASSWORD,
+        record::HEALING,
+    ] {
         loop {
             let listing = store.records.list(&partition, prefix, None, RECORDS_PER_WRITE).await?;
             if listing.items.is_empty() {
@@ -104,11 +111,7 @@ pub async fn remove_content(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &s
             store.write(listing.items.into_iter().map(delete).collect()).await?;
         }
     }
-    jobs::advance(store, Actor::Finalize, id, |job| match job.state.is_terminal() {
-        true if job.content_removed_at.is_none() => vec![JobEvent::ContentRemoved { by: by.to_owned() }],
-        _ => vec![],
-    })
-    .await?;
+    jobs::unlist(store, id).await?;
     info!(job = %id, by, "content removed");
     Ok(())
 }

@@ -2,18 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
     billing::{account::Account, purchase::Purchase, purchases},
-    dead_letters::{self, DeadLetter, DeadLetterEvent, Subject},
+    dead_letters::{self, DeadLetter, DeadLetterEvent, Revived, Subject},
     erasures::{self, erasure::Erasure},
     event::{Aggregate, Event, Head, decode, verify},
     events::{Store, listing, trail},
     finish::verify::{verify_account, verify_job},
-    ids::{DeadLetterId, JobId, PageNumber, TenantId},
+    ids::{CorrelationId, DeadLetterId, JobId, PageNumber, Priority, TenantId},
     job::{Job, StepError},
+    notify::webhooks,
     ports::{Fault, blobs::Blobs},
     read::{
         breaker::{Breaker, BreakerEvent, State},
@@ -79,49 +81,111 @@ fn replay_page(events: &[Event]) -> Result<Option<Settlement>, String> {
     Ok(outcome)
 }
 
-/// What the events of a breaker say of it; its failures in a row, and the passing of a probe, are no events.
-fn replay_breaker(events: &[Event]) -> Result<Option<BreakerEvent>, String> {
-    events.last().map(typed).transpose()
+/// What the events of a breaker say of it; failures before it opens, and a probe that led to nothing, are no events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct ReplayedBreaker {
+    state: &'static str,
+    until: Option<Timestamp>,
+    holder: Option<String>,
+    trips: u32,
+    cause: String,
+    /// Not said by events of version 0.1.
+    misconfigured: Option<bool>,
+    generation: Option<u64>,
 }
 
-/// What the events of a dead letter say of it.
+fn replay_breaker(events: &[Event]) -> Result<ReplayedBreaker, String> {
+    let mut replayed = ReplayedBreaker { state: State::Closed.name(), ..ReplayedBreaker::default() };
+    for event in events {
+        replayed = match typed(event)? {
+            BreakerEvent::Opened { until, cause, trips, misconfigured, generation } => ReplayedBreaker {
+                state: "open",
+                until: Some(until),
+                holder: None,
+                trips,
+                cause,
+                misconfigured,
+                generation,
+            },
+            BreakerEvent::HalfOpen { holder, generation } => ReplayedBreaker {
+                state: "half_open",
+                until: None,
+                holder: Some(holder),
+                generation,
+                ..replayed
+            },
+            BreakerEvent::Closed { generation } => {
+                ReplayedBreaker { state: "closed", generation, ..ReplayedBreaker::default() }
+            }
+        };
+    }
+    Ok(replayed)
+}
+
+/// What the events of a dead letter say of it: all but its message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct ReplayedDeadLetter {
+    tenant: TenantId,
+    correlation_id: CorrelationId,
     subject: Subject,
     reason: String,
     receive_count: u32,
-    redriven: bool,
+    redrive_count: Option<u32>,
+    priority: Option<Priority>,
+    first_at: Timestamp,
+    last_at: Timestamp,
+    redriven_at: Option<Timestamp>,
+    revived: Option<Revived>,
     purged: bool,
+    /// Events of version 0.1 do not say all of it, and their times are a moment off.
+    #[serde(skip)]
+    is_exact: bool,
 }
 
 fn replay_dead_letter(events: &[Event]) -> Result<Option<ReplayedDeadLetter>, String> {
     let mut replayed: Option<ReplayedDeadLetter> = None;
     for event in events {
         let first = || format!("event {}: it was not added yet", event.sequence);
+        let at = event.timestamp;
         match typed(event)? {
-            DeadLetterEvent::Added { subject, reason, receive_count } => {
+            DeadLetterEvent::Added { subject, reason, receive_count, redrive_count, priority } => {
+                let before = replayed.as_ref();
                 replayed = Some(ReplayedDeadLetter {
+                    tenant: event.metadata.tenant.clone(),
+                    correlation_id: event.correlation_id.clone(),
                     subject,
                     reason,
                     receive_count,
-                    redriven: false,
+                    redrive_count,
+                    priority,
+                    first_at: before.map_or(at, |before| before.first_at),
+                    last_at: at,
+                    redriven_at: None,
+                    revived: None,
                     purged: false,
+                    is_exact: priority.is_some() && before.is_none_or(|before| before.is_exact),
                 });
             }
-            DeadLetterEvent::Redriven { .. } => replayed.as_mut().ok_or_else(first)?.redriven = true,
+            DeadLetterEvent::Redriven { revived, .. } => {
+                let redriven = replayed.as_mut().ok_or_else(first)?;
+                redriven.redriven_at = Some(at);
+                redriven.revived = revived.or(redriven.revived);
+            }
             DeadLetterEvent::Purged { .. } => replayed.as_mut().ok_or_else(first)?.purged = true,
         }
     }
     Ok(replayed)
 }
 
-/// What the acts of administration on a tenant say of it. Keys and variables of before version 0.2 have no events.
+/// What the acts of administration on a tenant say of it. Those of before version 0.2 have no events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 struct ReplayedTenant {
     /// Whether each key is revoked, by its id.
     keys: BTreeMap<String, bool>,
     /// Whether each variable is set, by its name.
     variables: BTreeMap<String, bool>,
+    /// Whether each webhook exists, by its id.
+    webhooks: BTreeMap<String, bool>,
     deleted_jobs: BTreeSet<JobId>,
 }
 
@@ -137,9 +201,13 @@ fn replay_tenant(events: &[Event]) -> Result<ReplayedTenant, String> {
             }
             AdministrationEvent::JobDeleted { job, .. } => drop(replayed.deleted_jobs.insert(job)),
             AdministrationEvent::TenantErased { .. } => {
-                (replayed.keys, replayed.variables) = Default::default();
+                (replayed.keys, replayed.variables, replayed.webhooks) = Default::default();
             }
-            _ => {}
+            AdministrationEvent::WebhookChanged { removed, webhook } => {
+                let id = webhook.unwrap_or_else(|| webhooks::DEFAULT.to_owned());
+                replayed.webhooks.insert(id, !removed);
+            }
+            AdministrationEvent::TenantCreated {} => {}
         }
     }
     Ok(replayed)
@@ -193,6 +261,7 @@ enum Stored {
     Tenant {
         keys: BTreeMap<String, bool>,
         variables: BTreeSet<String>,
+        webhooks: BTreeSet<String>,
     },
     /// A tenant that is being erased: parts of it are gone already.
     ClosedTenant,
@@ -249,7 +318,8 @@ async fn stored_tenant(store: &Store, tenants: &Tenants, tenant: &TenantId) -> R
     let keys = api_keys::list(store, tenant).await?;
     let keys = keys.into_iter().map(|key| (key.id, key.revoked_at.is_some())).collect();
     let variables = overrides(tenants, tenant).await?.variables.into_keys().collect();
-    Ok((head, Stored::Tenant { keys, variables }))
+    let webhooks = webhooks::list(store, tenant).await?.into_iter().map(|webhook| webhook.id).collect();
+    Ok((head, Stored::Tenant { keys, variables, webhooks }))
 }
 
 impl Stored {
@@ -268,44 +338,85 @@ impl Stored {
                 differs("erasure", Erasure::replay(events)? != erasure.as_deref().cloned())
             }
             Self::ClosedTenant => vec![],
-            Self::Breaker(breaker) => {
-                differs("breaker", !is_that_of(breaker, replay_breaker(events)?.as_ref()))
+            Self::Breaker(breaker) => differs("breaker", !is_breaker(breaker, &replay_breaker(events)?)),
+            Self::DeadLetter(stored) => {
+                let replayed = replay_dead_letter(events)?;
+                let is_right = match (stored, &replayed) {
+                    (Some(stored), Some(replayed)) => is_dead_letter(stored, replayed),
+                    (stored, replayed) => stored.is_none() && replayed.is_none(),
+                };
+                differs("dead letter", !is_right)
             }
-            Self::DeadLetter(dead_letter) => {
-                let stored = dead_letter.as_ref().map(|stored| ReplayedDeadLetter {
-                    subject: stored.subject.clone(),
-                    reason: stored.reason.clone(),
-                    receive_count: stored.receive_count,
-                    redriven: stored.redriven_at.is_some(),
-                    purged: stored.purged,
-                });
-                differs("dead letter", replay_dead_letter(events)? != stored)
-            }
-            Self::Tenant { keys, variables } => {
+            Self::Tenant { keys, variables, webhooks } => {
                 let replayed = replay_tenant(events)?;
                 let wrong_keys = replayed.keys.iter().filter(|(id, revoked)| keys.get(*id) != Some(revoked));
                 let wrong_variables =
                     replayed.variables.iter().filter(|(name, is_set)| variables.contains(*name) != **is_set);
                 let keys = wrong_keys.map(|(id, _)| format!("key {id} is not what the trail says"));
                 let variables = wrong_variables.map(|(name, _)| format!("{name} is not what the trail says"));
-                keys.chain(variables).collect()
+                let wrong_webhooks =
+                    replayed.webhooks.iter().filter(|(id, exists)| webhooks.contains(*id) != **exists);
+                let webhooks =
+                    wrong_webhooks.map(|(id, _)| format!("webhook {id} is not what the trail says"));
+                keys.chain(variables).chain(webhooks).collect()
             }
         })
     }
 }
 
-/// Whether a breaker may be in its state after `last`, the last event of its trail.
-fn is_that_of(breaker: &Breaker, last: Option<&BreakerEvent>) -> bool {
-    match (&breaker.state, last) {
-        (State::Open { until }, Some(BreakerEvent::Opened { until: opened, trips, .. })) => {
-            until == opened && breaker.trips == *trips
-        }
-        (State::HalfOpen { probe, .. }, Some(BreakerEvent::HalfOpen { holder })) => {
-            probe.as_ref().is_none_or(|probe| probe.holder == *holder)
-        }
-        (State::Closed, None | Some(BreakerEvent::Closed {})) => true,
-        _ => false,
+/// Whether a breaker is what its events say, as far as they do.
+fn is_breaker(breaker: &Breaker, replayed: &ReplayedBreaker) -> bool {
+    let (until, holder) = match &breaker.state {
+        State::Closed => (None, None),
+        State::Open { until } => (Some(*until), None),
+        State::HalfOpen { probe, .. } => (None, probe.as_ref().map(|probe| probe.holder.clone())),
+    };
+    // Failures of a closed breaker are no events, and after a while they expire with a new generation.
+    let is_closed = breaker.state == State::Closed;
+    let is_generation = |generation: u64| match is_closed {
+        true => breaker.generation >= generation,
+        false => breaker.generation == generation,
+    };
+    breaker.state.name() == replayed.state
+        && until == replayed.until
+        && (holder.is_none() || holder == replayed.holder)
+        && breaker.trips == replayed.trips
+        && (is_closed || breaker.cause == replayed.cause)
+        && replayed.misconfigured.is_none_or(|misconfigured| breaker.misconfigured == misconfigured)
+        && replayed.generation.is_none_or(is_generation)
+}
+
+/// Whether a dead letter is what its events say.
+fn is_dead_letter(stored: &DeadLetter, replayed: &ReplayedDeadLetter) -> bool {
+    let as_replayed = ReplayedDeadLetter {
+        tenant: stored.tenant.clone(),
+        correlation_id: stored.correlation_id.clone(),
+        subject: stored.subject.clone(),
+        reason: stored.reason.clone(),
+        receive_count: stored.receive_count,
+        redrive_count: Some(stored.redrive_count),
+        priority: Some(stored.priority),
+        first_at: stored.first_at,
+        last_at: stored.last_at,
+        redriven_at: stored.redriven_at,
+        revived: stored.revived,
+        purged: stored.purged,
+        is_exact: true,
+    };
+    if replayed.is_exact {
+        return as_replayed == *replayed;
     }
+    let said = |of: &ReplayedDeadLetter| ReplayedDeadLetter {
+        redrive_count: None,
+        priority: None,
+        first_at: Timestamp::UNIX_EPOCH,
+        last_at: Timestamp::UNIX_EPOCH,
+        redriven_at: of.redriven_at.map(|_| Timestamp::UNIX_EPOCH),
+        revived: None,
+        is_exact: false,
+        ..of.clone()
+    };
+    said(&as_replayed) == said(replayed)
 }
 
 /// Everything that has events of a tenant. Pages are verified with their jobs and not listed.

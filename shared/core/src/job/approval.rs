@@ -17,6 +17,7 @@ pub(super) fn notice(before: &Job, job: &Job) -> Option<NewNotice> {
         tenant: job.received.tenant.clone(),
         kind: NoticeKind::Approval,
         topic: String::new(),
+        about: Some(id.to_string()),
         subject: format!("A plan of {cost:.2} USD waits for approval: {name}"),
         body: format!(
             "AI would read {} pages of {name}, for about {cost:.2} USD and {} credits: {reason}.\n\

@@ -69,10 +69,8 @@ fn draft(job: &Job) -> Result<Draft, Fault> {
                 Some(IndexEntry::new(index::WAITING_JOBS, sort))
             }
             (true, _) => Some(IndexEntry::new(index::OPEN_JOBS, format!("{:.3}#{}", job.deadline, job.id))),
-            (false, Some(at)) if job.content_removed_at.is_none() => {
-                Some(IndexEntry::new(index::ENDED_JOBS, format!("{at:.3}#{}", job.id)))
-            }
-            (false, _) => None,
+            (false, Some(at)) => Some(IndexEntry::new(index::ENDED_JOBS, format!("{at:.3}#{}", job.id))),
+            (false, None) => None,
         },
         ..Draft::new(record::job(&job.id), encode(job)?)
     })
@@ -109,6 +107,29 @@ pub fn changes(
     let when = before.map_or(When::Absent, |before| When::Version(before.version));
     changes.insert(0, Change::Put { draft: draft(&job)?, when });
     Ok((job, changes))
+}
+
+/// Lists a job that has ended, for retention; for jobs of version 0.1, which did not.
+pub async fn list_as_ended(store: &Store, id: &JobId) -> Result<(), Fault> {
+    while let Some(Versioned { value: job, version }) = find(store, id).await? {
+        let put = Change::Put { draft: draft(&job)?, when: When::Version(version) };
+        if job.content_removed_at.is_some() || store.write(vec![put]).await? == Written::Applied {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Takes a job whose content is gone off the list of jobs that have ended.
+pub async fn unlist(store: &Store, id: &JobId) -> Result<(), JobError> {
+    loop {
+        let Versioned { value: job, version } = load(store, id).await?;
+        let draft = Draft { state_index: None, ..draft(&job)? };
+        let put = Change::Put { draft, when: When::Version(version) };
+        if job.content_removed_at.is_none() || store.write(vec![put]).await? == Written::Applied {
+            return Ok(());
+        }
+    }
 }
 
 /// Loads the job and stores the events that `decide` returns for it; no events leave it unchanged.

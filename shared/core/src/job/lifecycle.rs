@@ -181,6 +181,9 @@ impl Job {
             JobEvent::Cancelled { result } => next.result.clone_from(result),
             JobEvent::Failed(failure) => next.failure = Some(failure.clone()),
             JobEvent::Redriven { deadline, place, .. } => {
+                if job.content_removed_at.is_some() {
+                    return Err(Illegal::Event { from: job.state, event: "job.redriven" });
+                }
                 next.redrives += 1;
                 next.deadline = *deadline;
                 next.place = *place;

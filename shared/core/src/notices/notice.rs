@@ -52,6 +52,8 @@ pub struct NewNotice {
     pub kind: NoticeKind,
     /// Notices of one kind about different topics are separate messages.
     pub topic: String,
+    /// The id of what it is about, or of a part of that: a job, a dead letter of a job. It is deleted with it.
+    pub about: Option<String>,
     pub subject: String,
     /// What happened, why, and what to do; never document text.
     pub body: String,
@@ -64,6 +66,7 @@ impl NewNotice {
             tenant: tenant.clone(),
             kind: NoticeKind::Budget,
             topic: budget.to_owned(),
+            about: None,
             subject: format!("The budget {budget} of {tenant} is used up"),
             body: detail,
         }
@@ -185,6 +188,7 @@ mod tests {
             tenant: TenantId::new("acme"),
             kind: NoticeKind::DeadLetter,
             topic: String::new(),
+            about: None,
             subject: subject.into(),
             body: "it broke\nShow it: everypage dlq show x".into(),
         };

@@ -13,9 +13,9 @@ use crate::{
     ports::{
         Fault,
         notifier::NoticeKind,
-        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, Item, Key, When, Written},
     },
-    records::{self, ListPage, Versioned, decode, encode, read_all, read_index},
+    records::{self, ListPage, Versioned, decode, encode, read_index},
     time::after,
 };
 
@@ -26,7 +26,10 @@ const GROUP_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 /// The write that stores a notice, for a caller that stores it with the change that it is about.
 pub fn change(store: &Store, new: &NewNotice) -> Result<Change, Fault> {
-    let notice = NoticeRecord::new(new, store.ids.fresh(), store.clock.now());
+    let fresh = store.ids.fresh();
+    // Under the id of what it is about, where it is found when that is deleted.
+    let id = new.about.as_ref().map_or_else(|| fresh.clone(), |about| format!("{about}.{fresh}"));
+    let notice = NoticeRecord::new(new, id, store.clock.now());
     Ok(Change::Put { draft: draft(&notice)?, when: When::Absent })
 }
 
@@ -70,19 +73,19 @@ pub async fn list_page(
     records::list_page(store.records.as_ref(), Index::Tenant, &partition, after, true, limit, |_| true).await
 }
 
-/// Deletes the notices of a tenant that name `id`, such as a job that is deleted.
+/// Deletes the notices of a tenant about what has this id, such as a job that is deleted, or about a part of it.
 pub async fn delete_about(store: &Store, tenant: &TenantId, id: &str) -> Result<(), Fault> {
     let partition = record::notices_partition(tenant);
-    let all: Vec<Versioned<NoticeRecord>> =
-        read_all(store.records.as_ref(), &partition, record::NOTICES).await?;
-    for notice in all {
-        if notice.value.body.contains(id) {
-            let key = record::notice(tenant, &notice.value.id);
-            // Refused while it is being sent: then it is deleted with the next try.
-            store.write(vec![Change::Delete { key, version: notice.version }]).await?;
+    let prefix = record::notice(tenant, id).sort;
+    loop {
+        let listing = store.records.list(&partition, &prefix, None, records::WRITE_BATCH).await?;
+        if listing.items.is_empty() {
+            return Ok(());
         }
+        let delete = |item: Item| Change::Delete { key: item.draft.key, version: item.version };
+        // Refused while one of them is being sent: then they are read again.
+        store.write(listing.items.into_iter().map(delete).collect()).await?;
     }
-    Ok(())
 }
 
 /// Up to `limit` waiting notices, by the time when they are due. The index may lag behind.

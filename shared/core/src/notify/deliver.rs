@@ -9,6 +9,8 @@
 //!              └──────────── redriven ─────────────────────────────┘
 //! ```
 //!
+//! A webhook whose receiver accepts nothing is paused ([`receivers`]).
+//!
 //! A crash anywhere leaves the outbox mark or a delivery that is due: the next process continues there. Where
 //! no process keeps running, the one that ends a job sends the first attempt itself ([`notify_end`]).
 
@@ -19,11 +21,12 @@ use futures::{
     future::{BoxFuture, join_all},
     stream::FuturesUnordered,
 };
+use jiff::Timestamp;
 use tracing::{info, warn};
 
 use crate::{
     dead_letters::{
-        Subject,
+        self, Subject,
         add::{self, Cause, NewDeadLetter},
     },
     event::{Aggregate, Event, Metadata},
@@ -32,7 +35,9 @@ use crate::{
     job::{Job, jobs},
     keys::record,
     notify::{
-        Publisher, webhook,
+        Publisher,
+        receivers::{self, Admission},
+        webhook,
         webhooks::{self, Delivery, Progress, Webhook},
     },
     ports::{
@@ -86,6 +91,7 @@ pub async fn enqueue(publisher: &Publisher, events: &[Event]) -> Result<(), Faul
 async fn new_delivery(store: &Store, webhook: &Webhook, event: &Event) -> Result<Option<Delivery>, Fault> {
     let job = match &event.aggregate {
         Aggregate::Job(job) | Aggregate::Page(job, _) => Some(job.clone()),
+        Aggregate::DeadLetter(id) => dead_letters::job_of(id),
         _ => None,
     };
     let (body, traceparent) = match &event.aggregate {
@@ -309,6 +315,9 @@ async fn send(publisher: &Publisher, waiting: &Versioned<Delivery>) -> Result<bo
         return Ok(false);
     };
     let now = publisher.store.clock.now();
+    if !is_admitted(publisher, waiting, now).await? {
+        return Ok(false);
+    }
     let leased = Delivery {
         attempts: delivery.attempts + 1,
         attempts_since_redrive: delivery.attempts_since_redrive + 1,
@@ -351,10 +360,42 @@ async fn send(publisher: &Publisher, waiting: &Versioned<Delivery>) -> Result<bo
             let delivered =
                 Delivery { progress: Progress::Delivered, last_error: None, ..leased.value.clone() };
             webhooks::save(&publisher.store, Some(&leased), delivered).await?;
+            receivers::reset(&publisher.store, &delivery.tenant, &delivery.hook).await?;
         }
         Err(error) => record_failure(publisher, &leased, &error).await?,
     }
     Ok(true)
+}
+
+/// Whether a delivery may be sent now. If its webhook is paused it waits, and is dropped at last; what an operator
+/// redrove is sent in any case.
+async fn is_admitted(
+    publisher: &Publisher,
+    waiting: &Versioned<Delivery>,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    let (store, delivery) = (&publisher.store, &waiting.value);
+    let (tenant, hook) = (&delivery.tenant, delivery.hook.as_str());
+    let receiver = receivers::load(store, tenant, hook).await?;
+    let is_redriven = delivery.redrives > 0 && delivery.attempts_since_redrive == 0;
+    let held = match receiver.value.admit(now) {
+        Admission::Send => return Ok(true),
+        _ if is_redriven => return Ok(true),
+        Admission::Probe { next } => {
+            return receivers::save(store, tenant, hook, receiver.version, &next).await;
+        }
+        Admission::WaitUntil(until) => wait_for_receiver(delivery, until, now),
+    };
+    webhooks::save(store, Some(waiting), held).await?;
+    Ok(false)
+}
+
+/// A delivery whose webhook is paused until then; one that has waited for too long is dropped.
+fn wait_for_receiver(delivery: &Delivery, until: Timestamp, now: Timestamp) -> Delivery {
+    match delivery.created_at.is_some_and(|at| after(at, receivers::MAX_WAIT) <= now) {
+        true => Delivery { progress: Progress::Dropped, body: String::new(), ..delivery.clone() },
+        false => Delivery { due: until, ..delivery.clone() },
+    }
 }
 
 /// Schedules a retry of a delivery that failed, or adds a dead letter if no retry is left or would help.
@@ -375,9 +416,19 @@ async fn record_failure(
             ..delivery.clone()
         },
         _ => {
+            let (store, now) = (&publisher.store, publisher.store.clock.now());
+            let receiver = receivers::load(store, &delivery.tenant, &delivery.hook).await?.value;
+            if let Some(until) = receiver.paused_until.filter(|_| delivery.redrives == 0) {
+                // The dead letters before it stand for those of the pause.
+                let held = wait_for_receiver(delivery, until, now);
+                let held = Delivery { last_error: Some(error.to_string()), ..held };
+                webhooks::save(store, Some(leased), held).await?;
+                return Ok(());
+            }
             // The dead letter first: after a crash in between it is added again, which changes nothing.
-            let dead_letter = dead_letter(&publisher.store, delivery, &error.to_string()).await?;
+            let dead_letter = dead_letter(store, delivery, &error.to_string()).await?;
             add::add(&publisher.dead_letters, dead_letter).await?;
+            receivers::count_dead_letter(store, &delivery.tenant, &delivery.hook).await?;
             Delivery { progress: Progress::Dead, last_error: Some(error.to_string()), ..delivery.clone() }
         }
     };

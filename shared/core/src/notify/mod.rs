@@ -1,6 +1,7 @@
 //! Relays stored events to the event bus, and sends them to the webhooks of tenants.
 
 pub mod deliver;
+pub mod receivers;
 pub mod relay;
 pub mod subscriptions;
 pub mod webhook;

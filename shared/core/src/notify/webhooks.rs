@@ -12,10 +12,10 @@ use crate::{
     ids::{CorrelationId, DeadLetterId, JobId, Priority, TenantId},
     job::StepError,
     keys::{index, record},
-    notify::webhook,
+    notify::{receivers, webhook},
     ports::{
         Fault,
-        records::{Change, Draft, Index, IndexEntry, Item, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, Item, When, Written},
         vault::Vault,
     },
     records::{BATCH_SIZE, ListPage, Versioned, decode, encode, list_page, read_all},
@@ -73,7 +73,7 @@ pub enum Progress {
     Delivered,
     /// Given up: there is a dead letter for it.
     Dead,
-    /// Not sent, because the tenant removed its webhook.
+    /// Not sent, because the tenant removed its webhook, or because its receiver accepted nothing for days.
     Dropped,
 }
 
@@ -147,7 +147,7 @@ fn new_secret(store: &Store) -> Secret {
     webhook::secret(&random)
 }
 
-/// Stores the webhook if it is still as in `known`; with the event of who did it.
+/// Stores the webhook if it is still as in `known`; with the event of who did it. Its receiver has a new chance.
 async fn put(
     store: &Store,
     tenant: &TenantId,
@@ -155,12 +155,27 @@ async fn put(
     webhook: &Webhook,
     by: &str,
 ) -> Result<bool, ActError> {
+    let changes = put_changes(store, tenant, known, webhook, by).await?;
+    let is_stored = store.write(changes).await? == Written::Applied;
+    if is_stored {
+        receivers::reset(store, tenant, &webhook.id).await?;
+    }
+    Ok(is_stored)
+}
+
+async fn put_changes(
+    store: &Store,
+    tenant: &TenantId,
+    known: Option<&Item>,
+    webhook: &Webhook,
+    by: &str,
+) -> Result<Vec<Change>, ActError> {
     let when = known.map_or(When::Absent, |item| When::Version(item.version));
     let key = record::tenant_webhook(tenant, &webhook.id);
     let event = AdministrationEvent::WebhookChanged { removed: false, webhook: Some(webhook.id.clone()) };
     let mut changes = administration::changes_if_open(store, tenant, by, event).await?;
     changes.push(Change::Put { draft: Draft::new(key, encode(webhook)?), when });
-    Ok(store.write(changes).await? == Written::Applied)
+    Ok(changes)
 }
 
 /// Sets the tenant's default webhook, which is notified of the ends of jobs, and returns its new secret, which
@@ -196,9 +211,6 @@ pub async fn add(
     wanted: &Subscription,
     by: &str,
 ) -> Result<Option<(Webhook, Secret)>, ActError> {
-    if list(store, tenant).await?.len() >= MAX_PER_TENANT {
-        return Ok(None);
-    }
     let secret = new_secret(store);
     let webhook = Webhook {
         id: store.ids.fresh(),
@@ -207,9 +219,16 @@ pub async fn add(
         created_at: store.clock.now(),
         events: wanted.events.clone(),
     };
-    // The id is new: only another act of administration can be in the way.
-    while !put(store, tenant, None, &webhook, by).await? {}
-    Ok(Some((webhook, secret)))
+    loop {
+        let changes = put_changes(store, tenant, None, &webhook, by).await?;
+        // After the tenant's trail was read: another webhook that is added meanwhile refuses this write.
+        if list(store, tenant).await?.len() >= MAX_PER_TENANT {
+            return Ok(None);
+        }
+        if store.write(changes).await? == Written::Applied {
+            return Ok(Some((webhook, secret)));
+        }
+    }
 }
 
 /// Changes the URL and the types of a webhook, and its secret if `rotate`; `None` if there is no such webhook.
@@ -255,6 +274,7 @@ pub async fn remove(store: &Store, tenant: &TenantId, id: &str, by: &str) -> Res
             break true;
         }
     };
+    receivers::reset(store, tenant, id).await?;
     let partition = index::webhook_deliveries(tenant, id);
     let mut after = None;
     loop {
@@ -288,11 +308,19 @@ pub async fn find(store: &Store, id: &str) -> Result<Option<Versioned<Delivery>>
     store.records.get(&record::webhook_delivery(id)).await?.as_ref().map(decode).transpose()
 }
 
-/// Those of `ids` that exist.
-pub async fn existing(store: &Store, ids: &[String]) -> Result<Vec<String>, Fault> {
-    let keys: Vec<Key> = ids.iter().map(|id| record::webhook_delivery(id)).collect();
-    let found = store.records.get_many(&keys).await?;
-    Ok(ids.iter().zip(found).filter(|(_, item)| item.is_some()).map(|(id, _)| id.clone()).collect())
+/// The ids of the first `limit` deliveries about a job after `after`, and whether there are more. Those of before
+/// version 0.2 are not among them.
+pub async fn of_job(
+    store: &Store,
+    job: &JobId,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<(Vec<String>, bool), Fault> {
+    let after = after.map(|id| record::job_delivery(job, id).sort);
+    let partition = record::job_partition(job);
+    let listing = store.records.list(&partition, record::JOB_DELIVERIES, after.as_deref(), limit).await?;
+    let id = |item: &Item| item.draft.key.sort.strip_prefix(record::JOB_DELIVERIES).map(str::to_owned);
+    Ok((listing.items.iter().filter_map(id).collect(), listing.next.is_some()))
 }
 
 /// Stores a delivery that was `before`; `None` if another process changed it in between.
@@ -313,7 +341,13 @@ pub async fn save(
         expires: (!is_waiting).then(|| after(store.clock.now(), RETENTION)),
         ..Draft::new(record::webhook_delivery(&delivery.id), encode(&delivery)?)
     };
-    let written = write(store, Change::Put { draft, when }).await?;
+    let mut changes = vec![Change::Put { draft, when }];
+    if let (None, Some(job)) = (before, &delivery.job) {
+        // With its job's records, so that the deletion of the job finds it.
+        let draft = Draft::new(record::job_delivery(job, &delivery.id), "{}".to_owned());
+        changes.push(Change::Put { draft, when: When::Absent });
+    }
+    let written = store.write(changes).await? == Written::Applied;
     Ok(written.then_some(Versioned { value: delivery, version: when.next_version() }))
 }
 

@@ -294,28 +294,50 @@ const MIN_DOUBT: Duration = Duration::from_secs(30);
 /// How soon a page looks again while a probe is in flight.
 const PROBE_RECHECK: Duration = Duration::from_secs(2);
 
-/// Events of a breaker's trail.
+/// Events of a breaker's trail. Those of version 0.1 do not say the generation, nor whether it is misconfigured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 pub enum BreakerEvent {
     #[serde(rename = "breaker.opened")]
-    Opened { until: Timestamp, cause: String, trips: u32 },
+    Opened {
+        until: Timestamp,
+        cause: String,
+        trips: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        misconfigured: Option<bool>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        generation: Option<u64>,
+    },
     #[serde(rename = "breaker.half_open")]
-    HalfOpen { holder: String },
+    HalfOpen {
+        holder: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        generation: Option<u64>,
+    },
     #[serde(rename = "breaker.closed")]
-    Closed {},
+    Closed {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        generation: Option<u64>,
+    },
 }
 
 /// The event of the transition from `before` to `after`, if there is one.
 pub fn event_between(before: &Breaker, after: &Breaker) -> Option<BreakerEvent> {
+    let generation = Some(after.generation);
     match (&before.state, &after.state) {
-        (_, State::Open { until }) => {
-            Some(BreakerEvent::Opened { until: *until, cause: after.cause.clone(), trips: after.trips })
-        }
+        (_, State::Open { until }) => Some(BreakerEvent::Opened {
+            until: *until,
+            cause: after.cause.clone(),
+            trips: after.trips,
+            misconfigured: Some(after.misconfigured),
+            generation,
+        }),
         (_, State::HalfOpen { probe: Some(lease), .. }) => {
-            Some(BreakerEvent::HalfOpen { holder: lease.holder.clone() })
+            Some(BreakerEvent::HalfOpen { holder: lease.holder.clone(), generation })
         }
-        (State::Open { .. } | State::HalfOpen { .. }, State::Closed) => Some(BreakerEvent::Closed {}),
+        (State::Open { .. } | State::HalfOpen { .. }, State::Closed) => {
+            Some(BreakerEvent::Closed { generation })
+        }
         (State::Closed, State::Closed) | (_, State::HalfOpen { probe: None, .. }) => None,
     }
 }

@@ -376,6 +376,7 @@ impl Report<'_> {
             subject: format!("Everypage can't use {what}"),
             body: format!("{detail}\nCheck the settings: everypage config check"),
             topic: what,
+            about: None,
         }
     }
 }

@@ -58,7 +58,7 @@ pub async fn revived(
             &reader.store,
             Some(&kept),
             marked,
-            DeadLetterEvent::Redriven { by: "queue".into() },
+            DeadLetterEvent::Redriven { by: "queue".into(), revived: Some(revived) },
         )
         .await?
         {

@@ -97,7 +97,7 @@ pub(crate) fn breaker_moved(guarded: &Guarded, event: &BreakerEvent) {
     let action = match event {
         BreakerEvent::Opened { .. } => "opened",
         BreakerEvent::HalfOpen { .. } => "half_open",
-        BreakerEvent::Closed {} => "closed",
+        BreakerEvent::Closed { .. } => "closed",
     };
     breaker_event(guarded, action);
 }

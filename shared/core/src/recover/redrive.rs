@@ -62,9 +62,9 @@ pub async fn redrive(
     // The queue has the message now; a second copy of the document's text is not kept.
     let marked =
         DeadLetter { redriven_at: Some(recovery.store.clock.now()), message: None, ..dead_letter.clone() };
+    let redriven_event = DeadLetterEvent::Redriven { by: by.to_owned(), revived: None };
     // Refused when another process redrove it at the same time, which is fine.
-    dead_letters::save(&recovery.store, Some(&kept), marked, DeadLetterEvent::Redriven { by: by.to_owned() })
-        .await?;
+    dead_letters::save(&recovery.store, Some(&kept), marked, redriven_event).await?;
     Ok(redriven)
 }
 
