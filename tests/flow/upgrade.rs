@@ -3,11 +3,16 @@
 use std::path::PathBuf;
 
 use everypage_core::{
+    billing::{
+        account::{AccountEvent, Cause},
+        accounts,
+    },
     dead_letters::{DeadLetter, DeadLetterEvent},
     event::{self, Event, Head},
     finish::{healing, result::ResultDocument},
+    ids::{JobId, TenantId},
     intake::uploads::Upload,
-    job::{Job, JobEvent, Plan, State, message::PageMessage},
+    job::{Job, JobEvent, Plan, State, jobs, message::PageMessage},
     keys::{index, record},
     ports::records::{Change, Draft, IndexEntry, When},
     prepare::StoredPage,
@@ -16,8 +21,12 @@ use everypage_core::{
         breaker::{Breaker, State as BreakerState},
         pages::Page,
     },
+    recover::backfill,
     source::Source,
-    tenants::api_keys::ApiKey,
+    tenants::{
+        api_keys::{self, ApiKey},
+        caller::{Caller, Role},
+    },
 };
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::harness::Harness;
@@ -118,4 +127,39 @@ async fn a_publication_that_was_interrupted_is_found() {
     };
     process.app.store.write(vec![Change::Put { draft, when: When::Absent }]).await.unwrap();
     assert_eq!(healing::abandoned(&process.app.store, 10).await.unwrap(), [job]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_ended_under_version_0_1_are_found_by_retention() {
+    let harness = Harness::new(&[("DATA_RETENTION", "30d")]);
+    let process = harness.start("a");
+    let app = &process.app;
+    let mut old = Vec::new();
+    for (number, tenant) in
+        [(0, "acme"), (1, "acme"), (2, "local")].into_iter().chain((3..150).map(|n| (n, "globex")))
+    {
+        let mut job: Job = serde_json::from_str(&fixture("job.json")).unwrap();
+        job.id = JobId::new(format!("{number:03}"));
+        job.received.tenant = TenantId::new(tenant);
+        let listed =
+            IndexEntry::new(index::jobs(&job.received.tenant), format!("{:.3}#{}", job.received_at, job.id));
+        // Not listed by its state, as that version wrote it.
+        let body = serde_json::to_string(&job).unwrap();
+        let draft = Draft { tenant_index: Some(listed), ..Draft::new(record::job(&job.id), body) };
+        old.push(Change::Put { draft, when: When::Absent });
+    }
+    for some in old.chunks(50) {
+        app.store.write(some.to_vec()).await.unwrap();
+    }
+    let caller = |tenant: &str| Caller { tenant: TenantId::new(tenant), user: "u".into(), role: Role::User };
+    api_keys::create(&app.store, caller("acme"), "k", "ann").await.unwrap();
+    let cause = Cause::Operator { by: "ann".into(), note: String::new() };
+    let granted = AccountEvent::Added { credits: 1, cause };
+    accounts::change(&app.store, &TenantId::new("globex"), "ann", &granted).await.unwrap();
+    let mut listed = Vec::new();
+    for _ in 0..6 {
+        listed.push(backfill::list_ended_jobs(&app.store, &app.settings).await.unwrap());
+    }
+    assert_eq!(listed, [2, 100, 47, 1, 0, 0]);
+    assert_eq!(jobs::ended(&app.store, 1000).await.unwrap().len(), 150);
 }

@@ -1,5 +1,6 @@
 //! Recovery of lost or failed work: redrive and sweep.
 
+pub mod backfill;
 pub mod redrive;
 pub mod sweep;
 

@@ -35,7 +35,7 @@ use crate::{
         countdowns,
         give_up::{self, Exhausted},
     },
-    recover::Recovery,
+    recover::{Recovery, backfill},
     sagas::run,
     time::{after, until, within},
 };
@@ -149,6 +149,9 @@ pub async fn sweep(recovery: &Recovery) -> Swept {
     }
     if let Err(fault) = crate::billing::drift::check(&recovery.store).await {
         missed(&mut swept, "accounts", &fault);
+    }
+    if let Err(fault) = backfill::list_ended_jobs(&recovery.store, &recovery.settings).await {
+        missed(&mut swept, "jobs of version 0.1", &fault);
     }
     if let Err(fault) = measure(&recovery.store, recovery.queue.as_ref(), &recovery.reader.breakers).await {
         missed(&mut swept, "gauges", &fault);
