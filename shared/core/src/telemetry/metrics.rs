@@ -26,11 +26,11 @@
 //! | `everypage_timeout_events_total` | `type` | `request`: a model call ended by `REQUEST_TIMEOUT`; `job`: a job ended by its deadline |
 //! | `everypage_operation_retries_total` | | storage, queue and flow calls that were retried |
 //! | `everypage_operation_processing_seconds` | `type`, `priority`, `status` | time that one operation took: `open`, `text` and `images` of a document, a delivery of a `page`, an attempt at a `webhook`; by the priority of its job or event; `done`, `failed`, or `returned` for a page that comes back later |
-//! | `everypage_ocr_seconds` | | time that OCR took for a page, the wait for an idle core included; not on AWS |
+//! | `everypage_ocr_seconds` | | time that OCR took for a page, the wait for an idle core included |
 //! | `everypage_accounts_drifted` | | accounts that differ from their trails and wait for a repair |
 //! | `everypage_jobs_open` | | documents that are admitted and have not ended: at most `MAX_OPEN_JOBS`, and those that are due |
 //! | `everypage_jobs_waiting` | `priority` | documents that wait for room; counted up to 1,000, the higher priorities first |
-//! | `everypage_queue_depth` | `priority` | page messages that are waiting or being processed, by lane; on AWS, SQS reports this itself |
+//! | `everypage_queue_depth` | `priority` | page messages that are waiting or being processed, by lane; on AWS it is SQS's own `ApproximateNumberOfMessagesVisible` and `…NotVisible` of each lane's queue |
 //! | `everypage_dlq_added_total` | `reason` | dead letters that were added: a document that failed (`job`), a page that was given up for an error of ours (`gave_up`), because its worker died each time (`crashed`) or after an error of an unknown kind (`unknown`), a message or upload that can't be read (`unreadable`), a message that no server accepted (`webhook`) |
 //! | `everypage_dlq_depth` | | dead letters that wait for an operator; [`MAX_COUNTED_DEAD_LETTERS`] means that many or more |
 //!
@@ -180,17 +180,12 @@ pub(crate) static PAGE_ROUNDS: Metric<0> = Metric::new(
     "Rounds over the models that a settled page took",
 )
 .of_numbers();
-pub(crate) static OCR_SECONDS: Metric<0> = Metric(Definition {
-    // The functions have no OCR.
-    on_aws: false,
-    ..Metric::<0>::new(
-        "everypage_ocr_seconds",
-        Kind::Histogram(&[0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0]),
-        &[],
-        "Time that OCR took for a page",
-    )
-    .0
-});
+pub(crate) static OCR_SECONDS: Metric<0> = Metric::new(
+    "everypage_ocr_seconds",
+    Kind::Histogram(&[0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0]),
+    &[],
+    "Time that OCR took for a page",
+);
 pub(crate) static PAGE_CONFIDENCE: Metric<0> = Metric::new(
     "everypage_page_confidence",
     Kind::Histogram(&[0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0]),
