@@ -164,4 +164,5 @@ walks! {
     hedge_loses: HEDGE_LOSES,
     hangs: HANGS,
     announced: ANNOUNCED,
+    leaves: LEAVES,
 }

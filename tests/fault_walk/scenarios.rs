@@ -38,6 +38,8 @@ pub struct Scenario {
     /// Pages at once, in one process.
     pub workers: u32,
     settings: &'static [(&'static str, &'static str)],
+    /// When a worker has to leave.
+    leaves_after: Option<Duration>,
     /// What a model does when it is called for a page, so many seconds after the start.
     reply: fn(&Target, u32, f64) -> Reply,
     /// What the run without faults stores and calls, among other things.
@@ -65,6 +67,7 @@ pub const FAILOVER: Scenario = Scenario {
     name: "failover",
     pages: 4,
     workers: 2,
+    leaves_after: None,
     settings: &[("RANGE_PAGES", "2")],
     reply: |target, page, _| match (target.model.as_str(), page) {
         (FIRST, 4) => Reply::down(),
@@ -79,6 +82,7 @@ pub const FLAKY: Scenario = Scenario {
     name: "flaky",
     pages: 3,
     workers: 2,
+    leaves_after: None,
     settings: &[("FAILOVER", "openai:gpt-5.4")],
     reply: |target, page, time| match time {
         ..0.2 => down(None),
@@ -93,6 +97,7 @@ pub const OUTAGE: Scenario = Scenario {
     name: "outage",
     pages: 3,
     workers: 2,
+    leaves_after: None,
     settings: &[],
     reply: |target, page, time| match (target.model.as_str(), time) {
         (FIRST, ..1.5) => limited(Some(1)),
@@ -110,6 +115,7 @@ pub const NO_SLOT: Scenario = Scenario {
     name: "no slot",
     pages: 4,
     workers: 3,
+    leaves_after: None,
     settings: &[("MAX_INFLIGHT_PER_MODEL", "1"), ("FAILOVER", "openai:gpt-5.4"), ("HEDGE", "off")],
     reply: |target, page, _| answer(target, page, 6000),
     reaches: &["page waits: no_slot", "slots are taken", "slots are given back"],
@@ -121,6 +127,7 @@ pub const HEDGE_WINS: Scenario = Scenario {
     name: "hedge wins",
     pages: 4,
     workers: 2,
+    leaves_after: None,
     settings: &[("BUDGET_USD", "5")],
     reply: |target, page, _| match (target.model.as_str(), page) {
         (FIRST, 3) => Reply::Hang,
@@ -135,6 +142,7 @@ pub const HEDGE_LOSES: Scenario = Scenario {
     name: "hedge loses",
     pages: 4,
     workers: 2,
+    leaves_after: None,
     settings: &[("BUDGET_USD", "5")],
     reply: |target, page, _| match (target.model.as_str(), page) {
         (FIRST, 3) => answer(target, page, 8000),
@@ -151,6 +159,7 @@ pub const ANNOUNCED: Scenario = Scenario {
     name: "announced",
     pages: 4,
     workers: 2,
+    leaves_after: None,
     settings: &[("FAILOVER", "openai:gpt-5.4")],
     reply: |target, page, _| {
         let (limit, resets_in) = (Some(2), Duration::from_secs(6));
@@ -168,12 +177,30 @@ pub const HANGS: Scenario = Scenario {
     name: "hangs",
     pages: 8,
     workers: 8,
+    leaves_after: None,
     settings: &[("REQUEST_TIMEOUT", "12s")],
     reply: |target, page, _| match target.model.as_str() {
         FIRST => Reply::Hang,
         _ => answer(target, page, 300),
     },
     reaches: &["call is cut off", "limit is lowered", "breaker is open"],
+    extra_answers: 0,
+};
+
+/// The workers have to leave before every page of theirs has had its turn: they pass those on.
+pub const LEAVES: Scenario = Scenario {
+    name: "leaves",
+    pages: 4,
+    workers: 3,
+    leaves_after: Some(Duration::from_secs(10)),
+    settings: &[
+        ("MAX_INFLIGHT_PER_MODEL", "1"),
+        ("FAILOVER", "openai:gpt-5.4"),
+        ("HEDGE", "off"),
+        ("REQUEST_TIMEOUT", "8s"),
+    ],
+    reply: |target, page, _| answer(target, page, 5000),
+    reaches: &["page is passed on", "slots are taken", "slots are given back"],
     extra_answers: 0,
 };
 
@@ -204,6 +231,10 @@ impl Watched {
                 [&is["earlier_calls"], &is["outcome"]["calls"]].into_iter().filter_map(Value::as_array);
             if calls.flatten().any(|call| call["result"] == "cut_off") {
                 self.note("call is cut off");
+            }
+            let is_released = was["lease"].is_object() && !is["lease"].is_object();
+            if is_released && !is["outcome"].is_object() && !is["waiting"].is_object() {
+                self.note("page is passed on");
             }
             self.note(if is["outcome"].is_object() { "page is settled" } else { "page is claimed" });
         } else if key.partition == record::PACES {
@@ -289,7 +320,8 @@ impl Run {
     }
 
     pub fn start(&self, node: &str) -> Process {
-        self.harness.start_on(node, self.records.clone())
+        let process = self.harness.start_on(node, self.records.clone());
+        Process { leaves_after: self.scenario.leaves_after, ..process }
     }
 
     /// The first page is text only.

@@ -26,13 +26,14 @@ use everypage_core::{
         vault::Vault,
     },
     read::{
+        dispatch::{Disposition, dispatch_until},
         outcome::ModelCall,
         pages::{self, Claim, Page},
         waiting::Waiting,
     },
     secret::Secret,
     settings::Settings,
-    time::within,
+    time::{after, within},
     trace::TraceContext,
 };
 use everypage_local::{Driver, LocalFlow};
@@ -47,6 +48,7 @@ use everypage_testkit::{
     pdf::{FakeDocument, FakePdf},
     vision::FakeVision,
 };
+use futures::future::join_all;
 
 /// What survives a crash: the storage and the external services.
 pub struct Harness {
@@ -150,14 +152,20 @@ impl Harness {
         };
         let app = Arc::new(App::new(ports, self.settings.clone(), node));
         let driver = Arc::new(Driver::new(app.clone(), flow, 2));
-        Process { app, driver }
+        Process { app, driver, leaves_after: None }
     }
 }
 
 pub struct Process {
     pub app: Arc<App>,
     pub driver: Arc<Driver>,
+    /// Workers leave after this time, like those of Lambda; without it they stay.
+    pub leaves_after: Option<Duration>,
 }
+
+/// Workers that leave, and the messages that each takes at a time.
+const INVOCATIONS: usize = 2;
+const BATCH_SIZE: usize = 3;
 
 impl Process {
     pub async fn submit(&self, document: &FakeDocument) -> Result<Submitted, SubmitError> {
@@ -214,13 +222,42 @@ impl Process {
         tokio::select! {
             biased;
             job = work => job,
-            _ = futures::future::join4(self.driver.work(), relay::run(&self.app.publisher), deliver::run(&self.app.publisher), send::run(&self.app.notices)) => unreachable!("they run until they are dropped"),
+            _ = futures::future::join4(self.work(), relay::run(&self.app.publisher), deliver::run(&self.app.publisher), send::run(&self.app.notices)) => unreachable!("they run until they are dropped"),
         }
     }
 
     /// Runs the workers for `time`, then drops them at any point of their work.
     pub async fn work_for(&self, time: Duration) {
-        within(self.app.store.clock.as_ref(), time, self.driver.work()).await;
+        within(self.app.store.clock.as_ref(), time, self.work()).await;
+    }
+
+    async fn work(&self) {
+        match self.leaves_after {
+            Some(time) => drop(join_all((0..INVOCATIONS).map(|_| self.invoke_workers(time))).await),
+            None => self.driver.work().await,
+        }
+    }
+
+    /// Receives and processes messages by workers that have to leave after `time`.
+    async fn invoke_workers(&self, time: Duration) {
+        let (clock, queue) = (&self.app.store.clock, &self.app.queue);
+        loop {
+            let visibility = self.app.settings.page_visibility;
+            let received = queue.receive(BATCH_SIZE, visibility).await.unwrap_or_default();
+            if received.is_empty() {
+                clock.sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+            let leave_by = after(clock.now(), time);
+            // A message that is neither deleted nor put back is delivered again.
+            join_all(received.iter().map(|delivery| async move {
+                match dispatch_until(&self.app.reader, delivery, leave_by).await {
+                    Disposition::Done => drop(queue.delete(&delivery.receipt).await),
+                    Disposition::Later(pause) => drop(queue.put_back(&delivery.receipt, pause).await),
+                }
+            }))
+            .await;
+        }
     }
 
     /// Drives the job for `time`, then kills the process at any point of its work.
