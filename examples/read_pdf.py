@@ -7,7 +7,7 @@
 
 The key may also be in EVERYPAGE_KEY, the address in EVERYPAGE_URL. Needs no packages. What it shows: requests that
 are safe to repeat, waiting as asked (Retry-After), problem documents, uploads for documents that are too large for a
-request body on AWS, and pages that fell back to MuPDF's text.
+request body on AWS, and pages that fell back to their own text.
 
 Exit code 0: every page has the text that was planned for it. 3: some page fell back. 1: the job has no result.
 """

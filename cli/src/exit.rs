@@ -7,7 +7,7 @@ use everypage_core::job::{Job, ResultMetadata, Status};
 pub enum Exit {
     /// Every page has the text that was planned for it.
     Complete,
-    /// Some page has MuPDF's text instead of AI text, or the deadline was reached.
+    /// Some page has its own text instead of a model's, or the deadline was reached.
     Fallback,
     /// Some page has no text at all.
     Missing,

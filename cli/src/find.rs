@@ -3,8 +3,10 @@
 use everypage_core::{
     app::App,
     dead_letters::{self, DeadLetter},
+    events::Store,
     ids::{JobId, TenantId},
     job::{Job, jobs},
+    settings::Settings,
 };
 
 use crate::{args::TenantArg, problem::Problem};
@@ -12,30 +14,31 @@ use crate::{args::TenantArg, problem::Problem};
 /// Far more than one machine stores.
 pub const ALL: usize = 1_000_000;
 
-pub fn tenant(app: &App) -> TenantId {
-    TenantId::new(app.settings.tenant.clone())
+pub fn tenant(settings: &Settings) -> TenantId {
+    TenantId::new(settings.tenant.clone())
 }
 
 /// The tenant of the option, else of the settings.
-pub fn tenant_or_default(app: &App, arg: TenantArg) -> TenantId {
-    arg.tenant.map_or_else(|| tenant(app), TenantId::new)
+pub fn tenant_or_default(settings: &Settings, arg: TenantArg) -> TenantId {
+    arg.tenant.map_or_else(|| tenant(settings), TenantId::new)
 }
 
 /// The job whose id is `name`, or the only one whose id starts with it.
 pub async fn job(app: &App, name: &str) -> Result<Job, Problem> {
     let id = JobId::new(name.trim().to_ascii_lowercase());
     // Another tenant's job is reported as unknown.
-    let is_own = |job: &Job| job.received.tenant == tenant(app);
+    let tenant = tenant(&app.settings);
+    let is_own = |job: &Job| job.received.tenant == tenant;
     if let Some(found) = jobs::find(&app.store, &id).await?.filter(|job| is_own(&job.value)) {
         return Ok(found.value);
     }
-    let all = jobs::list(&app.store, &tenant(app), ALL).await?;
+    let all = jobs::list(&app.store, &tenant, ALL).await?;
     only(all, |job| job.id.as_str(), name, "job", "everypage jobs list")
 }
 
-pub async fn dead_letter(app: &App, name: &str) -> Result<DeadLetter, Problem> {
-    let all = dead_letters::waiting(&app.store, ALL).await?.into_iter().map(|letter| letter.value);
-    only(all, |letter| letter.id.as_str(), name, "dead letter", "everypage dlq list")
+pub async fn dead_letter(store: &Store, name: &str) -> Result<DeadLetter, Problem> {
+    let all = dead_letters::waiting(store, ALL).await?.into_iter().map(|found| found.value);
+    only(all, |dead_letter| dead_letter.id.as_str(), name, "dead letter", "everypage dlq list")
 }
 
 /// The item whose id is `name`, or the only one whose id starts with it.

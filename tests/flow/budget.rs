@@ -24,7 +24,7 @@ use everypage_core::{
     },
     read::{
         expense::{Expenses, Wanted},
-        expenses::{self, Answer, Budgets},
+        expenses::{self, Budgets, ReserveOutcome},
     },
     source::Source,
 };
@@ -225,7 +225,8 @@ fn calls() -> impl Strategy<Value = Vec<PaidCall>> {
 async fn pay(store: Store, budgets: Budgets, call: PaidCall) -> u64 {
     let wanted = Wanted { most: MicroUsd(call.most), least: MicroUsd(call.most * call.least_percent / 100) };
     store.clock.sleep(Duration::from_millis(call.starts_ms)).await;
-    let Answer::Granted(granted) = expenses::reserve(&store, &budgets, wanted, CALL_TIME).await.unwrap()
+    let ReserveOutcome::Granted(granted) =
+        expenses::reserve(&store, &budgets, wanted, CALL_TIME).await.unwrap()
     else {
         return 0;
     };
@@ -276,7 +277,7 @@ proptest! {
             harness.advance(Duration::from_secs(120)).await;
             let nothing = Wanted { most: MicroUsd(0), least: MicroUsd(0) };
             match expenses::reserve(store, &budgets, nothing, CALL_TIME).await.unwrap() {
-                Answer::Granted(granted) => expenses::settle(store, &granted, MicroUsd(0)).await.unwrap(),
+                ReserveOutcome::Granted(granted) => expenses::settle(store, &granted, MicroUsd(0)).await.unwrap(),
                 other => panic!("{other:?}"),
             }
             for (key, _) in &limits {

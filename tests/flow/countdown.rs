@@ -14,7 +14,7 @@ use everypage_core::{
     read::{
         countdown::{Countdown, Run},
         countdowns,
-        send::{self, Group},
+        send::{self, RangeGroup},
     },
     recover::{redrive::redrive, sweep::sweep},
 };
@@ -105,7 +105,7 @@ async fn the_message_of_a_settled_page_counts_it() {
     }
     assert!(!countdowns::is_complete(&process.app.store, &job).await.unwrap());
     let calls = harness.vision.calls().len();
-    send::send(&process.app.reader, &job, Group { first: page(1), last: page(2) }).await.unwrap();
+    send::send(&process.app.reader, &job, RangeGroup { first: page(1), last: page(2) }).await.unwrap();
     process.work_for(Duration::from_secs(20)).await;
     assert!(countdowns::is_complete(&process.app.store, &job).await.unwrap());
     assert_eq!(harness.vision.calls().len(), calls);

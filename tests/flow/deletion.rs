@@ -87,17 +87,17 @@ async fn a_deleted_job_leaves_nothing_of_its_document() {
     .await
     .unwrap();
     let waiting = dead_letters::waiting(&process.app.store, 2000).await.unwrap();
-    let of_typed = |letter: &dead_letters::DeadLetter| letter.reason.contains("answered 500");
-    assert_eq!(waiting.iter().filter(|letter| !of_typed(&letter.value)).count(), 152);
+    let of_typed = |dead_letter: &dead_letters::DeadLetter| dead_letter.reason.contains("answered 500");
+    assert_eq!(waiting.iter().filter(|dead_letter| !of_typed(&dead_letter.value)).count(), 152);
     let typed = waiting.len() - 152;
     assert!((5..15).contains(&typed), "then the webhook is paused: {typed}");
     let (of_job, _) = webhooks::of_job(store, &id, None, 2000).await.unwrap();
     assert!(of_job.len() > 300, "each page is settled and dead: {}", of_job.len());
     delete::delete(&process.app.store, process.app.blobs.as_ref(), &id, "ann").await.unwrap();
     let left = dead_letters::waiting(&process.app.store, 2000).await.unwrap();
-    let about_it = |letter: &dead_letters::DeadLetter| letter.subject.job() == Some(&id);
-    assert!(!left.iter().any(|letter| about_it(&letter.value)), "{left:?}");
-    assert!(left.iter().any(|letter| letter.value.reason == "of another job"), "{left:?}");
+    let about_it = |dead_letter: &dead_letters::DeadLetter| dead_letter.subject.job() == Some(&id);
+    assert!(!left.iter().any(|dead_letter| about_it(&dead_letter.value)), "{left:?}");
+    assert!(left.iter().any(|dead_letter| dead_letter.value.reason == "of another job"), "{left:?}");
     assert_eq!(harness.blobs.keys(), Vec::<String>::new());
     for delivery in &of_job {
         assert!(webhooks::find(store, delivery).await.unwrap().is_none(), "{delivery}");

@@ -63,7 +63,7 @@ async fn a_scan_is_recognized_in_the_languages_of_the_other_pages() {
         document.pages[1] = FakeDocument::scan(1).pages.remove(0);
         let id = process.submit(&document).await.unwrap().job.id;
         process.finish(&id).await;
-        assert_eq!(ocr.asked(), [expected.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()]);
+        assert_eq!(ocr.requested(), [expected.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()]);
     }
 }
 

@@ -236,11 +236,23 @@ async fn tampering_with_any_aggregate_is_found() {
             record::breaker("openai:gpt-5.4"),
             ("\"cause\":\"", "\"cause\":\"x"),
         ),
-        (format!("dead/{dead}"), record::dead_letter(&dead), ("\"receive_count\":1", "\"receive_count\":2")),
-        (format!("dead/{dead}"), record::dead_letter(&dead), ("\"redrive_count\":0", "\"redrive_count\":1")),
-        (format!("dead/{dead}"), record::dead_letter(&dead), ("\"first_at\":\"20", "\"first_at\":\"19")),
         (
-            format!("dead/{dead}"),
+            format!("dead_letter/{dead}"),
+            record::dead_letter(&dead),
+            ("\"receive_count\":1", "\"receive_count\":2"),
+        ),
+        (
+            format!("dead_letter/{dead}"),
+            record::dead_letter(&dead),
+            ("\"redrive_count\":0", "\"redrive_count\":1"),
+        ),
+        (
+            format!("dead_letter/{dead}"),
+            record::dead_letter(&dead),
+            ("\"first_at\":\"20", "\"first_at\":\"19"),
+        ),
+        (
+            format!("dead_letter/{dead}"),
             record::dead_letter(&dead),
             ("\"tenant\":\"local\"", "\"tenant\":\"other\""),
         ),
@@ -252,7 +264,9 @@ async fn tampering_with_any_aggregate_is_found() {
     // All of them, from their events.
     let all: Vec<String> =
         aggregates(&app.store, &tenant).await.unwrap().iter().map(ToString::to_string).collect();
-    for name in [format!("job/{id}"), format!("dead/{dead}"), "account/local".into(), "tenant/local".into()] {
+    for name in
+        [format!("job/{id}"), format!("dead_letter/{dead}"), "account/local".into(), "tenant/local".into()]
+    {
         assert!(all.contains(&name), "{name}: {all:?}");
     }
     for name in all {

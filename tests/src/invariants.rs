@@ -1,4 +1,4 @@
-//! What must hold of a job that has ended, and of the store when all work is done.
+//! Invariants of a job that has ended, and of the store when all work is done.
 
 use std::collections::HashMap;
 

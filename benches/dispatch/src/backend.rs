@@ -33,7 +33,7 @@ pub struct Measured {
     pub commits: u64,
 }
 
-/// What this process has used so far.
+/// Processor time and memory of this process so far.
 struct Usage {
     cpu: Duration,
     commits: u64,

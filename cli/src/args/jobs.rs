@@ -116,7 +116,7 @@ pub enum Jobs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub struct PlanChanges {
-    /// Of the selected pages, those that may go to AI, such as 1-10,12; the others keep MuPDF's text
+    /// Of the selected pages, those that may go to AI, such as 1-10,12; the others keep their own text
     #[arg(long, value_name = "PAGES")]
     pages: Option<PageSelection>,
     /// Pages to send to AI: graphics (pages with graphics) or all
@@ -172,7 +172,8 @@ impl PlanChanges {
 pub enum Events {
     /// Verify that audit trails were not changed after they were written, and give the stored state
     Verify {
-        /// A job, or another aggregate: account/TENANT, purchase/ID, dead/ID, breaker/TARGET, tenant/TENANT, erasure/ID
+        /// A job, or another aggregate: account/TENANT, purchase/ID, dead_letter/ID, breaker/TARGET,
+        /// tenant/TENANT, erasure/ID
         #[arg(value_name = "AGGREGATE", required_unless_present = "all")]
         aggregate: Option<String>,
         /// Everything that has events of the tenant
@@ -183,7 +184,7 @@ pub enum Events {
     },
     /// Print the state of an aggregate as its events alone give it, as JSON
     Replay {
-        /// A job, or another aggregate: job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET,
+        /// A job, or another aggregate: job/ID/page/N, account/TENANT, purchase/ID, dead_letter/ID, breaker/TARGET,
         /// tenant/TENANT, erasure/ID
         #[arg(value_name = "AGGREGATE")]
         aggregate: String,

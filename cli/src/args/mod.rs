@@ -22,7 +22,7 @@ pub use self::{
 const AT_A_TERMINAL: &str = "\
 At a terminal, a line shows how many pages are done, being read and waiting.
 Enter publishes the result now: pages that are not read by a model keep
-MuPDF's text. Ctrl-C cancels; a second one exits immediately.
+their own text. Ctrl-C cancels; a second one exits immediately.
 
 Several documents: one line each, then a table of how they ended. The same
 command again continues where it was stopped: documents that were read with the
@@ -33,7 +33,7 @@ Exit codes:
     0  every document succeeded and every page has the text that was planned for it
     1  a document failed, was rejected or could not be read, or the command itself failed
     2  wrong usage or settings; nothing was done
-    3  done, but some page has MuPDF's text instead of AI text, or the deadline was reached
+    3  done, but some page has its own text instead of a model's, or the deadline was reached
     4  done, but some page has no text at all
   130  cancelled (the result so far is still published)
 With several documents the most severe code wins: 130, then 1, 4, 3, 0.";

@@ -26,7 +26,7 @@ use crate::{
 pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
     let backend = Backend::open(context).await?;
     let (app, screen) = (backend.app(), &context.screen);
-    let named = |tenant| find::tenant_or_default(app, tenant);
+    let named = |tenant| find::tenant_or_default(&app.settings, tenant);
     match command {
         Command::Show { tenant, listing } => {
             let tenant = named(tenant);

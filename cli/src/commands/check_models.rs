@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const WHITE_PAGE: &[u8] = include_bytes!("white.png");
 const MAX_OUTPUT_TOKENS: u32 = 64;
 
-/// What one call found out about a model.
+/// The finding of one call to a model.
 pub struct Called {
     pub target: Target,
     pub result: Result<Duration, String>,

@@ -2,6 +2,8 @@
 
 use everypage_aws::Stack;
 use everypage_core::{
+    ids::JobId,
+    keys::blob,
     ports::{Fault, blobs::Blobs, records::Key},
     read::breakers,
     secret::Secret,
@@ -15,9 +17,6 @@ use crate::{
     settings::{Context, StackAddress, connect},
     table::Table,
 };
-
-/// A blob that never exists: a correct answer is that there is none.
-const NO_BLOB: &str = "jobs/none/config-check";
 
 struct Resource<'a> {
     kind: &'static str,
@@ -75,7 +74,9 @@ async fn resources(stack: &Stack) -> Vec<Resource<'_>> {
         app.store.records_once.get(&Key::new("config-check", "config-check")).await?;
         breakers::all(&app.reader.breakers).await.map(drop)
     };
-    let bucket = async { stack.blobs.get(NO_BLOB).await.map(drop) };
+    // No job has this id: a correct answer is that there is no such blob.
+    let no_blob = blob::source(&JobId::new("config-check"));
+    let bucket = async { stack.blobs.get(&no_blob).await.map(drop) };
     let key = async { app.vault.seal(&Secret::new("config check")).await.map(drop) };
     let (table, bucket, key) = tokio::join!(table, bucket, key);
     let resource = |kind, name, check| Resource { kind, name, check };

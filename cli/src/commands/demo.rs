@@ -104,7 +104,12 @@ fn settings(provider: Option<&ScriptedProvider>) -> Result<Settings, Problem> {
         Some(provider) => provider.environment().into_iter().flatten().collect(),
         None => keys().collect(),
     };
-    variables.extend([("REQUEST_TIMEOUT", "2s".to_owned()), ("JOB_TIMEOUT", "30s".to_owned())]);
+    variables.extend([
+        ("REQUEST_TIMEOUT", "2s".to_owned()),
+        ("JOB_TIMEOUT", "30s".to_owned()),
+        // The first scan would start a build of the OCR program, and the models read the only one here.
+        ("OCR", "off".to_owned()),
+    ]);
     let reading = Settings::read(|name| variables.get(name).cloned());
     reading.map(|reading| reading.settings).map_err(|faults| Problem::Failed(faults.join("; ")))
 }
@@ -154,7 +159,7 @@ async fn process(
     let app = &backend.app;
     let mut events = backend.bus.subscribe();
     let submission = Submission {
-        tenant: find::tenant(app),
+        tenant: find::tenant(&app.settings),
         user: None,
         source: RequestSource::Cli,
         name: NAME.into(),
@@ -313,12 +318,18 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use everypage_core::settings::OcrPages;
 
     #[test]
     fn the_script_of_the_demo_is_valid() {
         let steps = settings(None).unwrap().failover_order().steps(Tier::Primary);
         assert_eq!(steps.len(), 4);
         assert_eq!(script(&steps).unwrap().rules.len(), 5);
+    }
+
+    #[test]
+    fn nothing_is_built_or_downloaded_in_the_background() {
+        assert_eq!(settings(None).unwrap().ocr, OcrPages::Off);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
             }
         }
         Dlq::Show { id, listing } => {
-            let dead_letter = find::dead_letter(app, &id).await?;
+            let dead_letter = find::dead_letter(&app.store, &id).await?;
             if listing.json {
                 screen.print_json(&to_json(&dead_letter))?;
             } else {
@@ -110,7 +110,7 @@ pub async fn chosen(app: &App, which: &Which) -> Result<Vec<DeadLetter>, Problem
     }
     let mut dead_letters: Vec<DeadLetter> = Vec::new();
     for id in &which.ids {
-        let dead_letter = find::dead_letter(app, id).await?;
+        let dead_letter = find::dead_letter(&app.store, id).await?;
         if !dead_letters.iter().any(|known| known.id == dead_letter.id) {
             dead_letters.push(dead_letter);
         }

@@ -77,7 +77,8 @@ pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
                 since.map(|text| human::parse_time(&text, now)).transpose().map_err(Problem::Usage)?;
             let mut events = match aggregate {
                 None => {
-                    trail::since(&app.store, &find::tenant(app), since, kind.as_deref(), usize::MAX).await?
+                    trail::since(&app.store, &find::tenant(&app.settings), since, kind.as_deref(), usize::MAX)
+                        .await?
                 }
                 Some(aggregate) => {
                     let mut events = trail::read(&app.store, &aggregate).await?;
@@ -104,7 +105,7 @@ async fn named(app: &App, name: &str) -> Result<Aggregate, Problem> {
     match name.contains('/') {
         true => name.parse().map_err(|error: String| {
             Problem::Usage(format!(
-                "{error}: job/ID, job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET, tenant/TENANT or erasure/ID"
+                "{error}: job/ID, job/ID/page/N, account/TENANT, purchase/ID, dead_letter/ID, breaker/TARGET, tenant/TENANT or erasure/ID"
             ))
         }),
         false => Ok(Aggregate::Job(find::job(app, name).await?.id)),
@@ -114,7 +115,7 @@ async fn named(app: &App, name: &str) -> Result<Aggregate, Problem> {
 async fn verify_all(backend: &Backend, screen: &Screen, listing: Listing) -> Result<Exit, Problem> {
     let app = backend.app();
     let mut all = Vec::new();
-    for aggregate in aggregates(&app.store, &find::tenant(app)).await? {
+    for aggregate in aggregates(&app.store, &find::tenant(&app.settings)).await? {
         all.push(verify_aggregate(&app.store, &app.tenants, app.blobs.as_ref(), &aggregate).await?);
     }
     report(screen, listing, all)

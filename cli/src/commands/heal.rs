@@ -18,7 +18,7 @@ use crate::{
     summary,
 };
 
-/// What settling and publishing may take after the last answer.
+/// Time for settling and publishing after the last answer.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {

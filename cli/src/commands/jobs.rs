@@ -37,7 +37,7 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
     let (app, screen) = (backend.app(), &context.screen);
     match command {
         Jobs::List { limit, listing } => {
-            let jobs = jobs::list(&app.store, &find::tenant(app), limit).await?;
+            let jobs = jobs::list(&app.store, &find::tenant(&app.settings), limit).await?;
             if listing.json {
                 screen.print_json(&jobs.iter().map(to_json).collect::<Vec<_>>())?;
             } else if jobs.is_empty() {
@@ -229,7 +229,7 @@ fn so_far(document: &ResultDocument) -> String {
     let is_settled = |page: &&PageResult| page.status == Some(PageStatus::Settled);
     let settled = document.pages.iter().filter(is_settled).count();
     let pages = human::count(document.pages.len(), "page", "pages");
-    format!("provisional: {settled} of {pages} settled; the others have MuPDF's text for now")
+    format!("provisional: {settled} of {pages} settled; the others have their own text for now")
 }
 
 fn print(context: &Context, job: &Job, listing: Listing, line: &str) -> Result<(), Problem> {
@@ -371,7 +371,7 @@ async fn ended(app: &App, which: &Ended) -> Result<Vec<JobId>, Problem> {
         return Ok(ids);
     };
     let now = app.store.clock.now();
-    let all = jobs::list(&app.store, &find::tenant(app), find::ALL).await?;
+    let all = jobs::list(&app.store, &find::tenant(&app.settings), find::ALL).await?;
     let is_old =
         |job: &Job| job.state.is_terminal() && job.finished_at.is_some_and(|at| now >= after(at, time));
     Ok(all.into_iter().filter(is_old).map(|job| job.id).collect())

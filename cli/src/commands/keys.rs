@@ -15,7 +15,7 @@ pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
     let backend = Backend::open(context).await?;
     let (app, screen) = (backend.app(), &context.screen);
     backend.register().await?;
-    let named = |tenant| find::tenant_or_default(app, tenant);
+    let named = |tenant| find::tenant_or_default(&app.settings, tenant);
     match command {
         Keys::Create { tenant, role, name, listing } => {
             let name = name.unwrap_or_else(|| role.to_string());

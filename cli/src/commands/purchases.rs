@@ -38,7 +38,7 @@ pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem>
     }
     let backend = Backend::open(context).await?;
     let (app, screen) = (backend.app(), &context.screen);
-    let named = |tenant| find::tenant_or_default(app, tenant);
+    let named = |tenant| find::tenant_or_default(&app.settings, tenant);
     let (id, decision) = match command {
         Purchases::List { tenant, limit, listing } => {
             let all = purchases::list_page(&app.store, &named(tenant), None, limit).await?.items;
@@ -72,7 +72,7 @@ pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem>
         Purchases::Rollback { id, reason } => (id, Decision::RollBack { reason }),
         Purchases::Resolve { id, note } => (id, Decision::Resolve { note }),
     };
-    let purchase = known(app, &find::tenant(app), &id).await?;
+    let purchase = known(app, &find::tenant(&app.settings), &id).await?;
     backend.register().await?;
     let decided = buy::decide(&app.store, &purchase.id, "cli", decision).await?;
     drive(&backend, screen, decided).await

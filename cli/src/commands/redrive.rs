@@ -26,7 +26,7 @@ use crate::{
     summary,
 };
 
-/// What settling and publishing may take after a job's own time.
+/// Time for settling and publishing after a job's own time.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
@@ -110,7 +110,7 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
     Ok(if cancel.is_cancelled() { Exit::Cancelled } else { exit })
 }
 
-/// What was sent again of one job.
+/// The pages of one job that were sent again.
 struct Sent<'a> {
     /// `None` for a document that restarts as a whole.
     watch: Option<Watch<'a>>,

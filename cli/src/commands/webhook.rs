@@ -25,7 +25,7 @@ pub async fn run(context: &Context, command: Webhook) -> Result<Exit, Problem> {
     let backend = Backend::open(context).await?;
     let (app, screen) = (backend.app(), &context.screen);
     backend.register().await?;
-    let named = |tenant| find::tenant_or_default(app, tenant);
+    let named = |tenant| find::tenant_or_default(&app.settings, tenant);
     match command {
         Webhook::Add { url, events, tenant } => {
             let tenant = named(tenant);

@@ -18,7 +18,7 @@ const MAX_EXAMPLES: usize = 8;
 /// What OCR misreads on a page that it is sure of: it lowers the agreement that is asked for, and numbers may differ.
 const OCR_TOLERANCE: f64 = 0.15;
 
-/// What a page of the document has.
+/// The content of a page of the document.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
     /// The words of its text, in order.

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use everypage_core::{
     finish::result::ResultDocument,
-    job::{Job, Status},
+    job::{Job, Status, StepCode},
+    ports::pdf::PdfErrorCode,
 };
 
 use crate::exit::Exit;
@@ -65,13 +66,48 @@ pub fn failure(job: &Job) -> Option<(Exit, String)> {
 }
 
 fn advice(code: &str) -> Option<&'static str> {
-    match code {
-        "password_needed" | "password_wrong" => Some("; pass the right one with --password-stdin"),
-        "bad_image" => Some("; save it again, as PNG or JPEG"),
-        "empty_file" => Some("; copy or download it again"),
-        "corrupt_pdf" | "no_pages" => Some("; get it again, or open it in a PDF reader and save it again"),
-        "too_many_pages" => Some("; split it or raise the limit"),
-        "no_such_pages" => Some("; choose other pages with --pages"),
+    if let Ok(code) = code.parse::<PdfErrorCode>() {
+        return match code {
+            PdfErrorCode::PasswordNeeded | PdfErrorCode::PasswordWrong => {
+                Some("; pass the right one with --password-stdin")
+            }
+            PdfErrorCode::BadImage => Some("; save it again, as PNG or JPEG"),
+            PdfErrorCode::Empty => Some("; copy or download it again"),
+            PdfErrorCode::Corrupt | PdfErrorCode::NoPages => {
+                Some("; get it again, or open it in a PDF reader and save it again")
+            }
+            PdfErrorCode::TooManyPages => Some("; split it or raise the limit"),
+            PdfErrorCode::NotAPdf
+            | PdfErrorCode::TooLarge
+            | PdfErrorCode::NotSearchable
+            | PdfErrorCode::ParserDied
+            | PdfErrorCode::Unavailable => None,
+        };
+    }
+    match code.parse() {
+        Ok(StepCode::NoSuchPages) => Some("; choose other pages with --pages"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_that_the_caller_can_cure_have_advice() {
+        for (code, expected) in [
+            ("password_wrong", Some("--password-stdin")),
+            ("empty_file", Some("copy or download")),
+            ("corrupt_pdf", Some("PDF reader")),
+            ("no_such_pages", Some("--pages")),
+            ("file_too_large", None),
+            ("encoding", None),
+            ("internal", None),
+        ] {
+            let advice = advice(code);
+            assert_eq!(advice.is_some(), expected.is_some(), "{code}");
+            assert!(advice.unwrap_or_default().contains(expected.unwrap_or_default()), "{code}");
+        }
     }
 }

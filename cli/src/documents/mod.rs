@@ -45,7 +45,7 @@ pub enum WaitUntil {
     Accepted,
 }
 
-/// What a command is to read, checked before anything is opened.
+/// The documents of a command, checked before anything is opened.
 pub struct Work {
     inputs: Vec<Input>,
     /// Where each result is written; empty without an output folder.
@@ -162,7 +162,7 @@ pub async fn run(
     report.end(human::between(started_at, backend.app().store.clock.now()))
 }
 
-/// What the documents of one command share.
+/// State that the documents of one command share.
 struct Run<'a> {
     backend: &'a Backend,
     screen: &'a Screen,
@@ -248,7 +248,7 @@ impl Run<'_> {
 
     async fn request(&self, input: &Input) -> Result<Request, Problem> {
         let app = self.backend.app();
-        let tenant = find::tenant(app);
+        let tenant = find::tenant(&app.settings);
         let settings = tenants::settings(&app.tenants, &tenant).await?;
         let submission = Submission {
             tenant,

@@ -30,7 +30,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// What an address names.
+/// The resource that an address names.
 #[derive(Debug, PartialEq, Eq)]
 enum Address<'a> {
     Result { job: &'a str, format: Format },
@@ -65,7 +65,8 @@ impl McpServer {
     ) -> Result<ListResourcesResult, ErrorData> {
         let app = self.backend.app();
         let has_result = |job: &Job| job.result.is_some();
-        let page = jobs::list_page(&app.store, &find::tenant(app), cursor, LIST_LIMIT, has_result).await;
+        let page =
+            jobs::list_page(&app.store, &find::tenant(&app.settings), cursor, LIST_LIMIT, has_result).await;
         let page = page.map_err(|fault: Fault| internal(fault))?;
         let resource = |job: Job| {
             let pages = job.result.as_ref().map_or(0, |result| result.metadata.total_pages);

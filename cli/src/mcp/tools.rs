@@ -254,7 +254,7 @@ impl McpServer {
             Some(job) => vec![find::job(app, job).await.map_err(words)?],
             None => {
                 let has_text = |job: &Job| job.survey.is_some();
-                let tenant = find::tenant(app);
+                let tenant = find::tenant(&app.settings);
                 let page = jobs::list_page(&app.store, &tenant, None, SEARCHED_JOBS, has_text).await;
                 page.map_err(words)?.items
             }
@@ -293,7 +293,7 @@ impl McpServer {
         let wanted = |job: &Job| {
             job.received.document.name.to_lowercase().contains(&text) || job.id.as_str().contains(&text)
         };
-        let tenant = find::tenant(app);
+        let tenant = find::tenant(&app.settings);
         let page = jobs::list_page(&app.store, &tenant, request.cursor, limit, wanted).await;
         let page = page.map_err(words)?;
         let mut jobs = Vec::with_capacity(page.items.len());
@@ -326,7 +326,7 @@ impl McpServer {
         let file = Path::new(&request.path);
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
         let app = self.backend.app();
-        let tenant = find::tenant(app);
+        let tenant = find::tenant(&app.settings);
         let settings = tenants::settings(&app.tenants, &tenant).await?;
         let submission = Submission {
             tenant,

@@ -41,7 +41,7 @@ pub fn no_api_key(consequence: &str) -> String {
     format!("no API key is set ({}): {consequence}", Provider::api_key_variables().join(", "))
 }
 
-/// What every command works with.
+/// The context of every command.
 pub struct Context {
     pub screen: Screen,
     /// The settings or all their faults, which `config check` lists.

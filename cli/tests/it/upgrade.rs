@@ -99,11 +99,11 @@ async fn dead_letters_and_fallbacks_of_0_1_are_read_now() {
     verified(&bench, of("fallback.pdf")).await;
     bench.run(&["heal", of("healed.pdf")]).await.code(0);
 
-    let letters = bench.run(&["dlq", "list", "--json"]).await.code(0).json();
-    let letters = letters.as_array().unwrap();
-    assert!(letters.len() > 1, "a job and pages: {letters:?}");
-    for letter in letters {
-        let id = letter["id"].as_str().unwrap();
+    let dead_letters = bench.run(&["dlq", "list", "--json"]).await.code(0).json();
+    let dead_letters = dead_letters.as_array().unwrap();
+    assert!(dead_letters.len() > 1, "a job and pages: {dead_letters:?}");
+    for dead_letter in dead_letters {
+        let id = dead_letter["id"].as_str().unwrap();
         bench.run(&["dlq", "show", id]).await.code(0).prints("everypage dlq redrive");
     }
     let redriven =

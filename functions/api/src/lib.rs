@@ -26,7 +26,7 @@ pub async fn handle(app: &App, routes: &Router, event: LambdaEvent<Value>) -> Re
 /// Authenticates a caller. API Gateway caches the result for a minute and adds it to each request.
 async fn authorize(app: &App, event: &Value) -> Result<Value, FailedStep> {
     let header = event["identitySource"][0].as_str().or(event["headers"]["authorization"].as_str());
-    let caller = authenticate(app, header).await.map_err(StepError::from)?;
+    let caller = authenticate(&app.store, header).await.map_err(StepError::from)?;
     Ok(match caller {
         None => json!({ "isAuthorized": false }),
         Some(caller) => json!({ "isAuthorized": true, "context": caller }),

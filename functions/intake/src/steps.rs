@@ -12,7 +12,7 @@ use everypage_core::{
     prepare,
     read::{
         countdowns,
-        send::{self, Group},
+        send::{self, RangeGroup},
     },
 };
 use everypage_function::{FailedStep, job_span};
@@ -40,7 +40,7 @@ pub enum Step {
     /// Opens a document that was not opened before its deadline, and reads its text.
     ReadLate { job_id: JobId },
     /// Sends the pages of a group of ranges to the workers.
-    Send { job_id: JobId, group: Group },
+    Send { job_id: JobId, group: RangeGroup },
     /// Stores the token that the last page or a change of the job answers; `state` is the one that the
     /// execution started with or that `Load` returned.
     Listen { job_id: JobId, token: TaskToken, state: State },
@@ -59,7 +59,7 @@ struct Loaded<'a> {
     halted: bool,
 }
 
-/// What the execution does after `Prepare` or `Plan`.
+/// The next state of the execution after `Prepare` or `Plan`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
@@ -77,7 +77,7 @@ struct Prepared {
     /// For [`Next::ReadTexts`].
     ranges: Vec<PageRange>,
     /// For [`Next::SendPages`].
-    groups: Vec<Group>,
+    groups: Vec<RangeGroup>,
 }
 
 impl Step {

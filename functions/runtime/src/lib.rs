@@ -1,4 +1,4 @@
-//! What the Lambda functions share: how an instance starts, how it reports failures, and that its
+//! Shared by the Lambda functions: how an instance starts, how it reports failures, and that its
 //! events are published and its metrics emitted before it is frozen.
 
 mod failure;
@@ -51,7 +51,7 @@ type Environment = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// Creates what reads documents.
 type MakeReaders = Box<dyn Fn(&Settings) -> Readers + Send + Sync>;
 
-/// What reads documents: only intake does.
+/// The adapters that read documents: only intake has them.
 pub struct Readers {
     pub pdf: Arc<dyn Pdf>,
     pub ocr: Arc<dyn Ocr>,
@@ -240,7 +240,7 @@ fn invalid(error: impl std::fmt::Display) -> StackError {
     StackError::Settings(vec![error.to_string()])
 }
 
-/// What traces and logs call this function.
+/// The name of this function in traces and logs.
 fn function_name(environment: &Environment) -> String {
     environment("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| "everypage".into())
 }

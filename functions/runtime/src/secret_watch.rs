@@ -27,7 +27,7 @@ const MIN_AGE: Duration = Duration::from_secs(10);
 /// The variables of the stack's secret.
 pub type Variables = BTreeMap<String, String>;
 
-/// What an instance knows of the secret. It is never shown.
+/// The secret as an instance last read it. It is never shown.
 pub struct SecretWatch {
     known: Mutex<(Variables, Timestamp)>,
     key_refused: Arc<AtomicBool>,

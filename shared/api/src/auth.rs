@@ -6,7 +6,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use everypage_core::{app::App, ports::Fault, tenants::api_keys};
+use everypage_core::{events::Store, ports::Fault, tenants::api_keys};
 
 pub use everypage_core::tenants::caller::{Caller, Role};
 
@@ -17,20 +17,20 @@ use crate::{
 
 /// The caller that an `Authorization` header authenticates; `None` when its key is not valid. For
 /// authorizers in front of the router.
-pub async fn authenticate(app: &App, header: Option<&str>) -> Result<Option<Caller>, Fault> {
+pub async fn authenticate(store: &Store, header: Option<&str>) -> Result<Option<Caller>, Fault> {
     let Some((scheme, secret)) = header.and_then(|header| header.trim().split_once(' ')) else {
         return Ok(None);
     };
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Ok(None);
     }
-    Ok(api_keys::find(&app.store, secret.trim()).await?.map(|key| key.caller))
+    Ok(api_keys::find(store, secret.trim()).await?.map(|key| key.caller))
 }
 
 /// Middleware: puts the caller of a valid key into the request. Routes that need one refuse the others.
 pub async fn check_key(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    match authenticate(&api.app, header).await {
+    match authenticate(&api.app.store, header).await {
         Ok(Some(caller)) => {
             request.extensions_mut().insert(caller.clone());
             let mut response = next.run(request).await;

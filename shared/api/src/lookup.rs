@@ -44,7 +44,7 @@ impl Api {
 
     /// The job as callers see it, with its current progress.
     pub(crate) async fn view(&self, job: Job) -> Result<shape::Job, Problem> {
-        let progress = shape::progress(&self.app, &job).await?;
+        let progress = shape::progress(&self.app.store, &job).await?;
         let ahead = self.app.admission.ahead(&job).await?;
         Ok(shape::Job::from(job).at(progress).behind(ahead))
     }

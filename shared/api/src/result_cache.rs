@@ -4,9 +4,9 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use everypage_core::{
-    app::App,
     finish::{result::ResultDocument, results},
     job::{Job, StepError},
+    ports::blobs::Blobs,
 };
 use parking_lot::Mutex;
 
@@ -22,12 +22,16 @@ pub struct ResultCache {
 
 impl ResultCache {
     /// The latest version of a job's result; `None` before the first is published.
-    pub async fn latest(&self, app: &App, job: &Job) -> Result<Option<Arc<ResultDocument>>, StepError> {
+    pub async fn latest(
+        &self,
+        blobs: &dyn Blobs,
+        job: &Job,
+    ) -> Result<Option<Arc<ResultDocument>>, StepError> {
         let Some(sha256) = job.result.as_ref().map(|result| result.sha256.clone()) else { return Ok(None) };
         if let Some(found) = self.find(&sha256) {
             return Ok(Some(found));
         }
-        let read = results::read_document(app.blobs.as_ref(), job, None).await?.map(Arc::new);
+        let read = results::read_document(blobs, job, None).await?.map(Arc::new);
         if let Some(document) = &read {
             self.insert(sha256, document.clone());
         }

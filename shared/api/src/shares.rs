@@ -1,4 +1,4 @@
-//! What each caller may hold at once.
+//! Limits each caller to its share of connections, requests and streams.
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 

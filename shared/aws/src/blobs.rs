@@ -42,7 +42,7 @@ pub(crate) const SERVICE: &str = "S3";
 /// S3 returns 409 while another write of the key is in progress; a retry mostly succeeds.
 pub(crate) const MAX_TRIES_ON_CONFLICT: usize = 5;
 
-/// What is not escaped in the name of a copy's source.
+/// Characters that stay as they are in the name of a copy's source.
 pub(crate) const IN_SOURCE_NAME: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 

@@ -84,13 +84,23 @@ impl Bus for EventBridgeBus {
 #[cfg(test)]
 mod tests {
     use everypage_core::{
-        event::{Aggregate, Head, Metadata},
+        event::{Aggregate, DomainEvent, Head, Metadata},
         ids::{CorrelationId, EventId, JobId, Priority, TenantId},
     };
-    use serde_json::{Value, json};
+    use serde::Serialize;
+    use serde_json::Value;
 
     use super::*;
     use crate::test_clients::{bodies, clients, response};
+
+    #[derive(Serialize)]
+    struct Noted {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        data: String,
+    }
+
+    impl DomainEvent for Noted {}
 
     fn events(count: usize, bytes: usize) -> Vec<Event> {
         let metadata = Metadata {
@@ -105,7 +115,7 @@ mod tests {
         let mut head = Head::default();
         (0..count)
             .map(|n| {
-                let typed = json!({"type": "page.settled", "data": "x".repeat(bytes)});
+                let typed = Noted { kind: "page.settled", data: "x".repeat(bytes) };
                 let (event, next) = head.append(
                     Aggregate::Job(JobId::new("j")),
                     EventId::new(n.to_string()),

@@ -116,7 +116,7 @@ mod tests {
     fn the_last_documents_are_kept_within_the_limits_and_others_removed_from_disk() {
         let downloads = Downloads::default();
         downloads.keep("first", "t", &download(1));
-        assert!(downloads.kept("first").is_none(), "none is kept unless asked for");
+        assert!(downloads.kept("first").is_none(), "none is kept without a request");
         downloads.keep_up_to(10);
         downloads.keep("huge", "t", &download(11));
         assert!(downloads.kept("huge").is_none());

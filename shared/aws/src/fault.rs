@@ -46,7 +46,7 @@ const TRANSIENT: [&str; 8] = [
     "TransactionInProgressException",
 ];
 
-/// What to check, for errors that a retry does not cure.
+/// A hint for errors that a retry does not cure.
 const HINTS: [(&str, &str); 14] = [
     ("AccessDenied", "check the policy of this function's role"),
     ("AuthorizationError", "check the policy of this function's role"),

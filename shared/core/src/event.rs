@@ -18,7 +18,7 @@ use crate::{
 /// Version of the envelope below; a new shape gets a new number.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What a trail describes. Each page has its own trail, so that a thousand pages that settle
+/// The thing that a trail describes. Each page has its own trail, so that a thousand pages that settle
 /// concurrently do not compete for one sequence number; the job's trail seals them with a digest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Aggregate {
@@ -39,7 +39,7 @@ impl fmt::Display for Aggregate {
             Self::Job(job) => write!(f, "job/{job}"),
             Self::Page(job, page) => write!(f, "job/{job}/page/{page}"),
             Self::Breaker(target) => write!(f, "breaker/{target}"),
-            Self::DeadLetter(id) => write!(f, "dead/{id}"),
+            Self::DeadLetter(id) => write!(f, "dead_letter/{id}"),
             Self::Account(tenant) => write!(f, "account/{tenant}"),
             Self::Purchase(id) => write!(f, "purchase/{id}"),
             Self::Tenant(tenant) => write!(f, "tenant/{tenant}"),
@@ -63,7 +63,8 @@ impl FromStr for Aggregate {
                 None => Ok(Self::Job(JobId::new(rest))),
             },
             "breaker" => Ok(Self::Breaker(rest.to_owned())),
-            "dead" => Ok(Self::DeadLetter(DeadLetterId::new(rest))),
+            // `dead` in events of before 0.2.
+            "dead_letter" | "dead" => Ok(Self::DeadLetter(DeadLetterId::new(rest))),
             "account" => Ok(Self::Account(TenantId::new(rest))),
             "purchase" => Ok(Self::Purchase(PurchaseId::new(rest))),
             "tenant" => Ok(Self::Tenant(TenantId::new(rest))),
@@ -154,9 +155,24 @@ pub struct Event {
 impl Event {
     /// SHA-256 over every field but `hash`, in canonical JSON.
     pub fn compute_hash(&self) -> String {
+        self.hash_of(&self.aggregate.to_string())
+    }
+
+    /// Whether the content is what was hashed when the event was stored.
+    pub fn matches_hash(&self) -> bool {
+        // The name that the aggregate had when the event was stored is part of its hash.
+        let former = match &self.aggregate {
+            Aggregate::DeadLetter(id) => Some(format!("dead/{id}")),
+            _ => None,
+        };
+        self.hash == self.compute_hash() || former.is_some_and(|former| self.hash == self.hash_of(&former))
+    }
+
+    fn hash_of(&self, aggregate: &str) -> String {
         let mut value = serde_json::to_value(self).expect("an event has only string keys");
         if let Value::Object(fields) = &mut value {
             fields.remove("hash");
+            fields.insert("aggregate".into(), aggregate.into());
         }
         let mut canonical = String::new();
         write_canonical(&value, &mut canonical);
@@ -194,7 +210,7 @@ impl Head {
         if event.previous != self.hash {
             return Err(Tampered::Unlinked { sequence: expected });
         }
-        if event.compute_hash() != event.hash {
+        if !event.matches_hash() {
             return Err(Tampered::Changed { sequence: expected });
         }
         Ok(Self::of(event))
@@ -205,13 +221,13 @@ impl Head {
         &self,
         aggregate: Aggregate,
         id: EventId,
-        typed: &impl Serialize,
+        event: &impl DomainEvent,
         now: Timestamp,
         correlation_id: CorrelationId,
         metadata: Metadata,
     ) -> (Event, Head) {
-        let (kind, data) = split_typed(typed);
-        let metadata = Metadata { priority: priority_of(&kind).unwrap_or(metadata.priority), ..metadata };
+        let Tagged { kind, data } = tagged(event);
+        let metadata = Metadata { priority: event.priority().unwrap_or(metadata.priority), ..metadata };
         let mut event = Event {
             id,
             kind,
@@ -232,7 +248,7 @@ impl Head {
 }
 
 /// Every type of events.
-pub const KINDS: [&str; 56] = [
+pub const KINDS: [&str; 57] = [
     "account.repaired",
     "breaker.closed",
     "breaker.half_open",
@@ -248,6 +264,7 @@ pub const KINDS: [&str; 56] = [
     "dlq.purged",
     "dlq.redriven",
     "job.acked",
+    "job.admitted",
     "job.approved",
     "job.audited",
     "job.cancel_requested",
@@ -299,24 +316,30 @@ pub fn matches_kind(patterns: &str, kind: &str) -> bool {
     })
 }
 
-/// The priority of events whose type decides it: failures are critical, credits and payments high. Others
-/// have that of their job.
-fn priority_of(kind: &str) -> Option<Priority> {
-    match kind {
-        "job.failed" | "payment.failed" | "saga.manual" | "dlq.added" | "breaker.opened" => {
-            Some(Priority::Critical)
-        }
-        _ if kind.starts_with("credit.") || kind.starts_with("payment.") => Some(Priority::High),
-        _ => None,
+/// An event as its room has it: an enum that serializes as `{"type": …, "data": …}`.
+pub trait DomainEvent: Serialize {
+    /// The priority that follows from what happened: failures are critical, credits and payments high. Other
+    /// events have that of their job.
+    fn priority(&self) -> Option<Priority> {
+        None
     }
 }
 
-/// Typed events serialize as `{"type": …, "data": …}`.
-fn split_typed(typed: &impl Serialize) -> (String, Value) {
-    let mut value = serde_json::to_value(typed).expect("an event has only string keys");
-    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let data = value.get_mut("data").map(Value::take).unwrap_or(Value::Object(Default::default()));
-    (kind, data)
+#[derive(Deserialize)]
+struct Tagged {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default = "no_data")]
+    data: Value,
+}
+
+fn no_data() -> Value {
+    Value::Object(Default::default())
+}
+
+fn tagged(event: &impl DomainEvent) -> Tagged {
+    let tagged = serde_json::to_value(event).and_then(serde_json::from_value);
+    tagged.expect("a domain event has a type, and only string keys")
 }
 
 /// The typed form of a stored event.
@@ -377,5 +400,96 @@ fn write_canonical(value: &Value, out: &mut String) {
             out.push(']');
         }
         scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        billing::{
+            account::{AccountEvent, Cause},
+            purchase::PurchaseEvent,
+        },
+        dead_letters::{DeadLetterEvent, Subject},
+        job::{Failure, JobEvent},
+        money::MicroUsd,
+        sagas::progress::SagaEvent,
+    };
+
+    fn stored(aggregate: Aggregate, event: &impl DomainEvent) -> Event {
+        let metadata = Metadata {
+            priority: Priority::Low,
+            ..Metadata::untraced(TenantId::new("acme"), None, Actor::Worker, "test")
+        };
+        let (id, correlation) = (EventId::new("e"), CorrelationId::new("c"));
+        Head::default().append(aggregate, id, event, Timestamp::UNIX_EPOCH, correlation, metadata).0
+    }
+
+    #[test]
+    fn the_type_of_an_event_may_decide_its_priority() {
+        let aggregate = || Aggregate::Tenant(TenantId::new("acme"));
+        let reason = || "it broke".to_owned();
+        let failed = JobEvent::Failed(Failure { code: "empty_file".into(), reason: reason() });
+        let added = DeadLetterEvent::Added {
+            subject: Subject::Message,
+            reason: reason(),
+            receive_count: 3,
+            redrive_count: None,
+            priority: None,
+        };
+        let paid = PurchaseEvent::PaymentRefunded { amount_micro_usd: MicroUsd(1) };
+        for (event, kind, priority) in [
+            (stored(aggregate(), &failed), "job.failed", Priority::Critical),
+            (stored(aggregate(), &JobEvent::DeadlineReached {}), "job.deadline_reached", Priority::Low),
+            (stored(aggregate(), &added), "dlq.added", Priority::Critical),
+            (stored(aggregate(), &DeadLetterEvent::Purged { by: "ann".into() }), "dlq.purged", Priority::Low),
+            (stored(aggregate(), &paid), "payment.refunded", Priority::High),
+            (
+                stored(aggregate(), &PurchaseEvent::PaymentFailed { reason: reason() }),
+                "payment.failed",
+                Priority::Critical,
+            ),
+            (
+                stored(aggregate(), &PurchaseEvent::Saga(SagaEvent::Manual { reason: reason() })),
+                "saga.manual",
+                Priority::Critical,
+            ),
+            (
+                stored(aggregate(), &PurchaseEvent::Saga(SagaEvent::Completed {})),
+                "saga.completed",
+                Priority::Low,
+            ),
+            (
+                stored(aggregate(), &AccountEvent::Added { credits: 1, cause: Cause::Welcome {} }),
+                "credit.added",
+                Priority::High,
+            ),
+            (
+                stored(aggregate(), &AccountEvent::Repaired { by: "ann".into(), findings: vec![] }),
+                "account.repaired",
+                Priority::Low,
+            ),
+        ] {
+            assert_eq!((event.kind.as_str(), event.metadata.priority), (kind, priority));
+        }
+    }
+
+    #[test]
+    fn an_event_that_was_stored_under_a_former_name_still_matches_its_hash() {
+        let aggregate = Aggregate::DeadLetter(DeadLetterId::new("j-p7"));
+        let event = stored(aggregate.clone(), &DeadLetterEvent::Purged { by: "ann".into() });
+        assert_eq!(event.aggregate.to_string(), "dead_letter/j-p7");
+        let mut former = event.clone();
+        former.hash = former.hash_of("dead/j-p7");
+        let text = serde_json::to_string(&former).unwrap().replace("dead_letter/", "dead/");
+        let read: Event = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.aggregate, aggregate);
+        assert_eq!(verify(std::slice::from_ref(&read), &Head::of(&read)), Ok(()));
+        let changed = Event { kind: "dlq.redriven".into(), ..read };
+        assert_eq!(
+            verify(std::slice::from_ref(&changed), &Head::of(&changed)),
+            Err(Tampered::Changed { sequence: 1 })
+        );
     }
 }

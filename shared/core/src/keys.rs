@@ -1,5 +1,9 @@
 //! Every record key, index partition and blob key, in one place.
 
+use std::fmt::Display;
+
+use jiff::Timestamp;
+
 use crate::{
     event::Aggregate,
     ids::{DeadLetterId, ErasureId, JobId, PageNumber, Priority, PurchaseId, TenantId},
@@ -56,6 +60,9 @@ use crate::{
 pub mod record {
     use super::*;
 
+    /// The start of the partition of a job, before its id, and the sort key of the job itself there.
+    pub const JOB_PARTITION: &str = "job#";
+    pub const JOB: &str = "job";
     /// Sort prefixes within a partition.
     pub const EVENTS: &str = "event#";
     pub const PAGES: &str = "page#";
@@ -82,11 +89,11 @@ pub mod record {
     pub const SEATS: &str = "seats";
 
     pub fn job_partition(job: &JobId) -> String {
-        format!("job#{job}")
+        format!("{JOB_PARTITION}{job}")
     }
 
     pub fn job(job: &JobId) -> Key {
-        Key::new(job_partition(job), "job")
+        Key::new(job_partition(job), JOB)
     }
 
     /// Model calls of a worker that had lost its page; `id` is new for each.
@@ -115,7 +122,7 @@ pub mod record {
         Key::new(job_partition(job), "due")
     }
 
-    /// What is spent of the job's budget.
+    /// The spent and reserved part of the job's budget.
     pub fn job_expenses(job: &JobId) -> Key {
         Key::new(job_partition(job), "expenses")
     }
@@ -157,7 +164,7 @@ pub mod record {
         Key::new(tenant_partition(tenant), "overrides")
     }
 
-    /// What is spent of the tenant's budget for a month.
+    /// The spent and reserved part of the tenant's budget for a month.
     pub fn tenant_expenses(tenant: &TenantId, month: &str) -> Key {
         Key::new(tenant_partition(tenant), format!("expenses#{month}"))
     }
@@ -215,7 +222,7 @@ pub mod record {
         Key::new("jobs", "backfill")
     }
 
-    /// What is wrong with an account.
+    /// The difference between an account and its trail.
     pub fn drifted_account(tenant: &TenantId) -> Key {
         Key::new(account_partition(tenant), "drift")
     }
@@ -387,6 +394,11 @@ pub mod index {
         format!("dead#{tenant}")
     }
 
+    /// The place of `id` in a partition that is ordered by time.
+    pub fn by_time(time: Timestamp, id: impl Display) -> String {
+        format!("{time:.3}#{id}")
+    }
+
     /// Events that a process has stored and not published.
     pub fn outbox(node: &str) -> String {
         format!("{OUTBOX}{node}")
@@ -416,7 +428,7 @@ pub mod blob {
         format!("jobs/{job}/text/{first}-{last}.json")
     }
 
-    /// What all pages have in common: running headers, styles of headings.
+    /// Structure that all pages share: running headers, styles of headings.
     pub fn structure(job: &JobId) -> String {
         format!("jobs/{job}/structure.json")
     }
@@ -426,7 +438,7 @@ pub mod blob {
         format!("jobs/{job}/images/{first}-{last}.json")
     }
 
-    /// What OCR recognized on a page.
+    /// The text that OCR recognized on a page.
     pub fn page_ocr(job: &JobId, page: PageNumber) -> String {
         format!("jobs/{job}/ocr/{page}.json")
     }

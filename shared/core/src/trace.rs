@@ -73,9 +73,11 @@ impl<'de> Deserialize<'de> for TraceContext {
     }
 }
 
-/// The role of a span, as OpenTelemetry defines it.
+/// The role of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
+    /// A whole job, from its request until it has ended.
+    Job,
     /// Work within this process.
     Internal,
     /// Processes a message from a queue.

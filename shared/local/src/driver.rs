@@ -25,7 +25,7 @@ use everypage_core::{
     read::{
         countdowns,
         dispatch::{Disposition, dispatch},
-        send::{self, Group},
+        send::{self, RangeGroup},
     },
     time::until,
 };
@@ -332,7 +332,7 @@ impl Driver {
         let groups = send::start(&self.app.reader, job).await?;
         let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return Ok(()) };
         // One after the other: on one machine there is nothing to gain from sending them concurrently.
-        send::send(&self.app.reader, job, Group { first: first.first, last: last.last }).await?;
+        send::send(&self.app.reader, job, RangeGroup { first: first.first, last: last.last }).await?;
         self.wake_workers();
         let mut polls = 0;
         // Read once before it waits, because the last page may have been settled before.

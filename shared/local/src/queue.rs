@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use everypage_core::{
     ids::{JobId, Priority, TenantId},
     job::message::PartialMessage,
+    keys::{index, record},
     ports::{
         Fault,
         clock::Clock,
@@ -142,11 +143,13 @@ impl SqliteQueue {
             .read(move |db| {
                 db.prepare_cached(
                     "SELECT job FROM messages WHERE job NOT IN (SELECT job FROM drives)
-                     UNION SELECT substr(partition, 5) FROM items
-                     WHERE state_partition = 'jobs#open' AND sort = 'job'
-                     AND substr(partition, 5) NOT IN (SELECT job FROM drives)",
+                     UNION SELECT substr(partition, length(?1) + 1) FROM items
+                     WHERE sort = ?2 AND state_partition = ?3
+                     AND substr(partition, length(?1) + 1) NOT IN (SELECT job FROM drives)",
                 )?
-                .query_map([], |row| Ok(JobId::new(row.get::<_, String>(0)?)))?
+                .query_map([record::JOB_PARTITION, record::JOB, index::OPEN_JOBS], |row| {
+                    Ok(JobId::new(row.get::<_, String>(0)?))
+                })?
                 .collect()
             })
             .await

@@ -7,7 +7,8 @@ use std::{
 
 use everypage_core::{
     app::App,
-    finish::recognize,
+    events::Store,
+    finish::{Finisher, recognize},
     ids::PageNumber,
     job::Job,
     ports::ocr::OcrPriority,
@@ -30,13 +31,13 @@ pub(crate) async fn recognize_pages(app: &App, job: &Job, ai_is_done: &Cancellat
         }
     };
     let is_available = each(app, &found, |page| async {
-        if is_read_by_ai(app, job, page.page).await {
+        if is_read_by_ai(&app.store, job, page.page).await {
             return true;
         }
         tokio::select! {
             biased;
-            () = until_nothing_needs(app, job, page.page, ai_is_done) => true,
-            is_available = recognize_one(app, job, page, ai_is_done) => is_available,
+            () = until_nothing_needs(&app.store, job, page.page, ai_is_done) => true,
+            is_available = recognize_one(&app.finisher, job, page, ai_is_done) => is_available,
         }
     })
     .await;
@@ -53,7 +54,7 @@ pub(crate) async fn recognize_pages(app: &App, job: &Job, ai_is_done: &Cancellat
 async fn recognize_unchecked(app: &App, job: &Job, ai_is_done: &CancellationToken) {
     match recognize::unchecked(&app.finisher, job).await {
         Ok(found) => {
-            each(app, &found, |page| recognize_one(app, job, page, ai_is_done)).await;
+            each(app, &found, |page| recognize_one(&app.finisher, job, page, ai_is_done)).await;
         }
         Err(error) => warn!(%error, "pages for OCR not listed"),
     }
@@ -78,22 +79,27 @@ async fn each<'a, F: Future<Output = bool>>(
 }
 
 /// False if no page can be recognized here.
-async fn recognize_one(app: &App, job: &Job, page: &StoredPage, ai_is_done: &CancellationToken) -> bool {
+async fn recognize_one(
+    finisher: &Finisher,
+    job: &Job,
+    page: &StoredPage,
+    ai_is_done: &CancellationToken,
+) -> bool {
     let is_needed = ai_is_done.is_cancelled();
     let priority = if is_needed { OcrPriority::Needed } else { OcrPriority::Ahead };
-    recognize::recognize(&app.finisher, job, page, priority).await
+    recognize::recognize(finisher, job, page, priority).await
 }
 
 /// Returns when no page is with a model any more, if an AI has read this one: the result would wait for its check.
-async fn until_nothing_needs(app: &App, job: &Job, page: PageNumber, ai_is_done: &CancellationToken) {
+async fn until_nothing_needs(store: &Store, job: &Job, page: PageNumber, ai_is_done: &CancellationToken) {
     ai_is_done.cancelled().await;
-    if !is_read_by_ai(app, job, page).await {
+    if !is_read_by_ai(store, job, page).await {
         future::pending().await
     }
 }
 
-async fn is_read_by_ai(app: &App, job: &Job, page: PageNumber) -> bool {
-    match pages::find(&app.store, &job.id, page).await {
+async fn is_read_by_ai(store: &Store, job: &Job, page: PageNumber) -> bool {
+    match pages::find(store, &job.id, page).await {
         Ok(found) => found.is_some_and(|kept| kept.value.outcome.as_ref().is_some_and(Settlement::is_ai)),
         Err(fault) => {
             warn!(%fault, "page not read");

@@ -1,4 +1,4 @@
-//! What every HTTP client has in common: TLS, the user agent, no redirects, and how errors are described.
+//! Common to every HTTP client: TLS, the user agent, no redirects, and how errors are described.
 
 use std::{error::Error as _, sync::Arc};
 
@@ -52,7 +52,7 @@ pub(crate) fn tls_config(system_roots: bool) -> Result<ClientConfig, SetupError>
     Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
-/// What happened and the innermost cause, without the URL, which may hold secrets.
+/// The error and its innermost cause, without the URL, which may hold secrets.
 pub fn describe(error: &reqwest::Error) -> String {
     let what = if error.is_connect() && error.is_timeout() {
         "no connection in time"

@@ -135,7 +135,8 @@ fn data(span: Span, scope: &InstrumentationScope) -> SpanData {
         parent_span_id: span.parent.map_or(SpanId::INVALID, SpanId::from),
         parent_span_is_remote: false,
         span_kind: match span.kind {
-            SpanKind::Internal => trace::SpanKind::Internal,
+            // No caller waits for a job, as it would for a span of the kind `SERVER`.
+            SpanKind::Job | SpanKind::Internal => trace::SpanKind::Internal,
             SpanKind::Consumer => trace::SpanKind::Consumer,
             SpanKind::Client => trace::SpanKind::Client,
         },

@@ -46,7 +46,7 @@ pub(crate) fn check(path: &Path, limits: &PdfLimits) -> Result<FileIdentity, Pdf
     })
 }
 
-/// What a document is, by its first bytes.
+/// The type of a document, by its first bytes.
 pub(crate) fn kind(bytes: &[u8]) -> Result<DocumentKind, PdfError> {
     let start = bytes.get(..DocumentKind::HEADER_BYTES).unwrap_or(bytes);
     DocumentKind::detect(start).ok_or_else(|| PdfError::NotAPdf(detected_type(start)))

@@ -1,4 +1,4 @@
-//! What hyper itself answers to a head that it can't read, as a problem document.
+//! Turns hyper's own answers to a head that it can't read into problem documents.
 //!
 //! Such a request never reaches the router: hyper writes a bare `400` or `431` and closes the connection. A
 //! [`Connection`] is the stream below hyper. It knows when no request is being answered, and what is written then
@@ -89,7 +89,7 @@ impl Drop for Counted {
 pub struct Connection<S> {
     stream: S,
     turn: Turn,
-    /// What is written instead of hyper's own answer, from `written` on.
+    /// The bytes that replace hyper's own answer, from `written` on.
     problem: Vec<u8>,
     written: usize,
 }

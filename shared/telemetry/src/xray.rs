@@ -51,7 +51,7 @@ fn segment(span: &Span) -> Json {
     if let Some(parent) = span.parent {
         segment["parent_id"] = json!(format!("{parent:016x}"));
     }
-    let is_request = span.name == "job" || span.kind == SpanKind::Consumer;
+    let is_request = matches!(span.kind, SpanKind::Job | SpanKind::Consumer);
     if is_request {
         segment["name"] = json!(format!("everypage {}", span.name));
     } else {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_job_is_a_segment_of_its_own() {
-        let job = Span { name: "job", kind: SpanKind::Internal, parent: None, error: None, ..span() };
+        let job = Span { name: "job", kind: SpanKind::Job, parent: None, error: None, ..span() };
         let segment = segment(&job);
         assert_eq!(segment["name"], "everypage job");
         assert_eq!((segment.get("type"), segment.get("parent_id"), segment.get("fault")), (None, None, None));

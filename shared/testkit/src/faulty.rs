@@ -93,7 +93,7 @@ impl Faults {
     }
 }
 
-/// What is injected into a call.
+/// A fault that is injected into a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Injection {
     None,

@@ -27,7 +27,7 @@ pub struct FakeOcr {
     fails: bool,
     text: String,
     installed: Vec<String>,
-    asked: Mutex<Vec<Vec<String>>>,
+    requested: Mutex<Vec<Vec<String>>>,
     started: AtomicUsize,
     finished: AtomicUsize,
 }
@@ -41,7 +41,7 @@ impl FakeOcr {
             fails: false,
             text: RECOGNIZED.into(),
             installed: vec!["eng".into()],
-            asked: Mutex::default(),
+            requested: Mutex::default(),
             started: AtomicUsize::new(0),
             finished: AtomicUsize::new(0),
         }
@@ -58,8 +58,8 @@ impl FakeOcr {
     }
 
     /// The languages of each request.
-    pub fn asked(&self) -> Vec<Vec<String>> {
-        self.asked.lock().clone()
+    pub fn requested(&self) -> Vec<Vec<String>> {
+        self.requested.lock().clone()
     }
 
     /// Every page crashes it.
@@ -88,7 +88,7 @@ impl Ocr for FakeOcr {
 
     async fn recognize(&self, request: OcrRequest<'_>) -> Result<OcrReading, OcrError> {
         self.check(request.languages).await?;
-        self.asked.lock().push(request.languages.to_vec());
+        self.requested.lock().push(request.languages.to_vec());
         self.started.fetch_add(1, Ordering::Relaxed);
         self.clock.sleep(self.time).await;
         self.finished.fetch_add(1, Ordering::Relaxed);

@@ -23,7 +23,7 @@ const QUOTA_MESSAGE: &str = "credit balance is too low";
 const REFUSAL_CODES: [&str; 2] = ["content_filter", "content_policy_violation"];
 const REFUSAL_MESSAGE: &str = "blocked by content filtering";
 
-/// What an error response says about key, model and page.
+/// An error response, by what failed: the key, the model or the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// No model of the provider can be called with this key or account.
@@ -76,12 +76,12 @@ impl Call<'_> {
             Meaning::Exhausted => {
                 let announced = rate_limit::allowance(self.target.provider, &reply.headers);
                 let allowance = Allowance { exceeded: error.exceeded(), ..announced };
-                let asked = rate_limit::explicit_retry_after(&reply.headers).or(error.retry_delay);
+                let requested = rate_limit::explicit_retry_after(&reply.headers).or(error.retry_delay);
                 // Where the size of a limit is known, so is when it has room for one call: long before it is full.
                 let reset = || rate_limit::retry_after(&reply.headers).filter(|_| !allowance.is_sized());
                 VisionError::Exhausted {
                     detail,
-                    retry_after: asked.or_else(reset),
+                    retry_after: requested.or_else(reset),
                     allowance: allowance.into(),
                 }
             }

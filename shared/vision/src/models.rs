@@ -1,4 +1,4 @@
-//! What is known of models: prices and output limits.
+//! Prices and output limits of known models.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -106,15 +106,15 @@ const fn pages(usd: f64) -> Known {
     Known { price: Price { input: 0.0, output: 0.0, page: usd }, cached: 0.0, max_output: None, flex: false }
 }
 
-/// What Anthropic, and OpenAI from GPT-5.6 on, charge for a token that they write into their cache, compared with
-/// one that is not cached.
+/// Price of a token that Anthropic, and OpenAI from GPT-5.6 on, write into their cache, compared with one that is not
+/// cached.
 const CACHE_WRITE_FACTOR: f64 = 1.25;
 
 /// Prefixes of Bedrock's cross-region inference profiles, and what a profile that stays in one geography costs
 /// compared with the model.
 const GEOGRAPHIES: [&str; 8] = ["global", "us", "eu", "apac", "jp", "au", "ca", "us-gov"];
 const GEOGRAPHY_FACTOR: f64 = 1.1;
-/// What a call of the flex tier costs, compared with a standard one.
+/// Price of a call in the flex tier, compared with a standard one.
 const FLEX_FACTOR: f64 = 0.5;
 
 impl Known {

@@ -160,7 +160,10 @@ async fn bad_weather(backend: &dyn TestBackend, name: &str, rules: &[String]) {
     let metadata = job.result.as_ref().unwrap().metadata.clone();
     assert_eq!((u64::from(metadata.final_ai_pages), metadata.timeout_occurred), (PAGES, false), "{name}");
     let waiting = dead_letters::waiting(&backend.app().store, 100).await.unwrap();
-    assert!(!waiting.iter().any(|letter| letter.value.correlation_id == job.correlation_id), "{name}");
+    assert!(
+        !waiting.iter().any(|dead_letter| dead_letter.value.correlation_id == job.correlation_id),
+        "{name}"
+    );
     if let (Some(before), Some(after)) = (before, backend.traffic()) {
         let (messages, calls) = (after.messages - before.messages, after.record_calls - before.record_calls);
         println!("{name}: {messages} SQS messages and {calls} DynamoDB calls for {PAGES} pages");
@@ -331,8 +334,9 @@ pub async fn redrive_dead_letter(backend: &dyn TestBackend, job: &Job) {
 async fn dead_letter_of(backend: &dyn TestBackend, job: &Job) -> DeadLetterId {
     until("a dead letter", TIMEOUT, async || {
         let waiting = dead_letters::waiting(&backend.app().store, 100).await.ok()?;
-        let letter = waiting.into_iter().find(|letter| letter.value.correlation_id == job.correlation_id);
-        letter.map(|letter| letter.value.id)
+        let dead_letter =
+            waiting.into_iter().find(|dead_letter| dead_letter.value.correlation_id == job.correlation_id);
+        dead_letter.map(|dead_letter| dead_letter.value.id)
     })
     .await
 }

@@ -35,9 +35,12 @@ pub async fn summarize(app: &App, job: &Job) -> Value {
         let document = results::read_document(app.blobs.as_ref(), job, Some(version)).await.unwrap().unwrap();
         versions.push(without_volatile(serde_json::to_value(document).unwrap()));
     }
-    let waiting =
-        dead_letters::waiting(&app.store, 1000).await.unwrap().into_iter().map(|letter| letter.value);
-    let waiting = waiting.filter(|letter| letter.correlation_id == job.correlation_id);
+    let waiting = dead_letters::waiting(&app.store, 1000)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|dead_letter| dead_letter.value);
+    let waiting = waiting.filter(|dead_letter| dead_letter.correlation_id == job.correlation_id);
     let report = verify_job(&app.store, app.blobs.as_ref(), &job.id).await.unwrap();
     let summary = json!({
         "state": job.state,
@@ -47,7 +50,7 @@ pub async fn summarize(app: &App, job: &Job) -> Value {
         "failure": job.failure,
         "trail": report.findings,
         "versions": versions,
-        "dead_letters": waiting.map(|letter| json!({ "subject": kind(&letter.subject), "reason": letter.reason })).collect::<Vec<_>>(),
+        "dead_letters": waiting.map(|dead_letter| json!({ "subject": kind(&dead_letter.subject), "reason": dead_letter.reason })).collect::<Vec<_>>(),
     });
     // Models are named after their scenario, and several scenarios may share a snapshot.
     let summary = summary.to_string().replace(&format!("{}-", job.received.tenant), "");

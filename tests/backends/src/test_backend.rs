@@ -1,4 +1,4 @@
-//! What a scenario needs of a backend.
+//! The backend as a scenario uses it.
 
 use std::{sync::Arc, time::Duration};
 

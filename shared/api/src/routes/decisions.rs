@@ -83,7 +83,7 @@ pub async fn reject(
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "describes a body that is read field by field, to report every error")]
 pub struct ModifyRequest {
-    /// Of the selected pages, those that may go to AI; the others keep MuPDF's text.
+    /// Of the selected pages, those that may go to AI; the others keep their own text.
     #[schema(example = "1-10")]
     pages: Option<String>,
     /// Pages that go to AI.

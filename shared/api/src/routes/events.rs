@@ -24,7 +24,7 @@ use crate::{
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
-const AGGREGATES: &str = "expected job/ID, job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET, \
+const AGGREGATES: &str = "expected job/ID, job/ID/page/N, account/TENANT, purchase/ID, dead_letter/ID, breaker/TARGET, \
                           tenant/TENANT or erasure/ID";
 
 /// List or stream the events of a job
@@ -82,7 +82,7 @@ pub struct Filter {
     #[param(example = "job.failed")]
     kind: Option<String>,
     /// Only events of one aggregate, such as `job/ID`, `job/ID/page/N`, `account/TENANT`, `purchase/ID`,
-    /// `dead/ID`, `breaker/TARGET` or `tenant/TENANT`, in the order of its trail. Not for streams.
+    /// `dead_letter/ID`, `breaker/TARGET` or `tenant/TENANT`, in the order of its trail. Not for streams.
     #[param(example = "account/acme")]
     aggregate: Option<String>,
     /// Only events from this time on.

@@ -65,7 +65,7 @@ pub async fn page(
         None => (None, Vec::new(), PageBox::default()),
     };
     let settlements = settlements(app, &job, number).await?;
-    let (page, text) = match api.results.latest(app, &job).await? {
+    let (page, text) = match api.results.latest(app.blobs.as_ref(), &job).await? {
         Some(document) => {
             let found = document.pages.iter().find(|page| page.page == number).cloned();
             let found =

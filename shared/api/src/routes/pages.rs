@@ -46,7 +46,7 @@ pub async fn pages(
             .map_err(|_| Problem::invalid("cursor", "not the `next` of a response to this request"))?,
     };
     // One more than the limit, to know whether the list continues.
-    let mut items: Vec<Page> = match api.results.latest(&api.app, &job).await? {
+    let mut items: Vec<Page> = match api.results.latest(api.app.blobs.as_ref(), &job).await? {
         Some(document) => {
             let wanted = document.pages.iter().filter(|page| page.page.get() > after);
             wanted.take(limit + 1).cloned().map(Page::from).collect()

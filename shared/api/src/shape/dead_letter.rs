@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::Priority;
 use crate::problem::Code;
 
-/// What the message of a dead letter was about.
+/// The subject of a dead letter.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Subject {
@@ -50,11 +50,11 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    pub fn new(letter: dead_letters::DeadLetter, document: Option<String>) -> Self {
+    pub fn new(dead_letter: dead_letters::DeadLetter, document: Option<String>) -> Self {
         Self {
             document,
-            id: letter.id.to_string(),
-            subject: match letter.subject {
+            id: dead_letter.id.to_string(),
+            subject: match dead_letter.subject {
                 dead_letters::Subject::Job { job } => Subject::Job { job: job.to_string() },
                 dead_letters::Subject::Page { job, page } => {
                     Subject::Page { job: job.to_string(), page: page.get() }
@@ -64,12 +64,12 @@ impl DeadLetter {
                 }
                 dead_letters::Subject::Message => Subject::Message,
             },
-            reason: letter.reason,
-            receive_count: letter.receive_count,
-            first_at: letter.first_at,
-            last_at: letter.last_at,
-            correlation_id: letter.correlation_id.to_string(),
-            priority: letter.priority.into(),
+            reason: dead_letter.reason,
+            receive_count: dead_letter.receive_count,
+            first_at: dead_letter.first_at,
+            last_at: dead_letter.last_at,
+            correlation_id: dead_letter.correlation_id.to_string(),
+            priority: dead_letter.priority.into(),
         }
     }
 }

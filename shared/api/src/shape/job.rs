@@ -131,7 +131,7 @@ pub struct Plan {
     pub ai_pages: u32,
     /// Pages that go to AI with an image.
     pub image_pages: u32,
-    /// Why pages go to AI: how many for each reason of their classification. Those of `text` were asked for
+    /// Why pages go to AI: how many for each reason of their classification. Those of `text` were requested
     /// (`ai_pages=all`), or our own reading of them has a low confidence (`ai_pages=unsure`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false, example = json!({"scanned": 3, "image": 5}))]

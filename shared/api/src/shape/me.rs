@@ -23,6 +23,6 @@ pub struct Me {
     pub uploads: bool,
     /// Whether events can be streamed (`text/event-stream`).
     pub streams: bool,
-    /// Configured providers; without any, every page keeps MuPDF's text.
+    /// Configured providers; without any, every page keeps its own text.
     pub providers: Vec<Provider>,
 }

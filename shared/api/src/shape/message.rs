@@ -33,7 +33,8 @@ pub fn message(job: &Job) -> String {
                 "the deadline came first; every page has the best text available by then".into()
             }
             Some(metadata) if metadata.pages_failed > 0 => {
-                format!("{} fell back to MuPDF's text", pages(metadata.pages_failed))
+                let own = if metadata.pages_failed == 1 { "its" } else { "their" };
+                format!("{} fell back to {own} own text", pages(metadata.pages_failed))
             }
             _ => "every page has its text".into(),
         },

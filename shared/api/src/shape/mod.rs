@@ -1,4 +1,4 @@
-//! What callers see of the domain, as JSON. None of it is stored: the domain's own types may change
+//! The domain as callers see it, as JSON. None of it is stored: the domain's own types may change
 //! without changing these.
 
 mod account;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use everypage_core::{
-    app::App,
+    events::Store,
     ids::PageNumber,
     job::{Job, State, Survey},
     ports::Fault,
@@ -19,7 +19,7 @@ const PREPARED: u64 = 10;
 const READ: u64 = 95;
 
 /// Percent of the job that is done.
-pub async fn progress(app: &App, job: &Job) -> Result<u8, Fault> {
+pub async fn progress(store: &Store, job: &Job) -> Result<u8, Fault> {
     Ok(match job.state {
         _ if job.is_over() => 100,
         State::Received | State::Acked => 0,
@@ -29,7 +29,7 @@ pub async fn progress(app: &App, job: &Job) -> Result<u8, Fault> {
                 return Ok(PREPARED as u8);
             };
             let sample = sample(survey);
-            let touched = pages::some(&app.store, &job.id, &sample).await?;
+            let touched = pages::some(store, &job.id, &sample).await?;
             let settled = touched.values().filter(|page| page.outcome.is_some()).count() as u64;
             let total = u64::from(survey.page_count());
             // Only pages for AI have a record: of the sample, this many are expected.

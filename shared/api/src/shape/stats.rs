@@ -22,7 +22,7 @@ pub struct StatsBucket {
     pub pages: u64,
     /// Pages with a model's text.
     pub ai_pages: u64,
-    /// Pages with MuPDF's text where a model's was planned.
+    /// Pages with their own text where a model's was planned.
     pub fallback_pages: u64,
     /// Millionths of a US dollar.
     pub cost_micro_usd: u64,

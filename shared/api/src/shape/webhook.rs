@@ -61,8 +61,8 @@ pub struct WebhookDelivery {
 
 fn states() -> Schema {
     one_of(
-        ["waiting", "delivered", "dead", "dropped"],
-        "Whether it was delivered; `dead` if it was given up, `dropped` if the webhook was removed before.",
+        ["waiting", "delivered", "dead_letter", "dropped"],
+        "Whether it was delivered; `dead_letter` if it was given up, `dropped` if the webhook was removed before.",
     )
 }
 

@@ -1,4 +1,4 @@
-//! What a stream sends: the events that were stored since it last read.
+//! Reads the events of a stream that were stored since it last read.
 //!
 //! Two writers may store events in another order than their times, so each poll reads a little of the
 //! past again:
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use axum::response::sse;
 use everypage_core::{
     event::{self, Aggregate},
-    events::listing,
+    events::{listing, trail},
     ids::{EventId, JobId, TenantId},
     job::jobs,
     time::after,
@@ -176,7 +176,7 @@ impl Feed {
             }
             // The job has changed, whether or not its client wants this event.
             self.owes_job = true;
-            let position = format!("{:.3}#{}#{:010}", event.timestamp, event.aggregate, event.sequence);
+            let position = trail::place(&event);
             let (id, kind) = (id_of(&event), event.kind.clone());
             self.last = self.last.take().max(Some((position, id.clone())));
             if self.kinds.as_ref().is_none_or(|kinds| event::matches_kind(kinds, &kind)) {

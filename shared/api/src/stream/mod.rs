@@ -41,7 +41,7 @@ const MAX_STREAMS: usize = 256;
 const MAX_STREAMS_PER_TENANT: usize = 64;
 /// The pause after which a client reconnects.
 const RECONNECT_AFTER: Duration = Duration::from_secs(2);
-/// A comment is sent after so much silence, so that no proxy takes the connection for dead.
+/// A comment is sent after so much silence, so that no proxy closes the connection as idle.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 #[derive(Clone)]

@@ -44,8 +44,8 @@ async fn a_key_gives_access_to_its_tenant_until_it_is_revoked() {
     {
         send(wrong).await.is_problem(401, "unauthenticated");
     }
-    assert_eq!(authenticate(app, Some(&bearer)).await.unwrap(), Some(user()));
-    assert_eq!(authenticate(app, None).await.unwrap(), None);
+    assert_eq!(authenticate(&app.store, Some(&bearer)).await.unwrap(), Some(user()));
+    assert_eq!(authenticate(&app.store, None).await.unwrap(), None);
     let tenant = TenantId::new("acme");
     assert_eq!(api_keys::list(&app.store, &tenant).await.unwrap(), [key.clone(), second]);
     // Another tenant can't revoke it.

@@ -95,7 +95,7 @@ async fn a_heal_publishes_a_new_version_and_keeps_the_old_one() {
     let id = service.finished(&FakeDocument::graphics(2)).await;
     let path = format!("/v1/jobs/{id}");
     let seen = service.get(user(), &path).await;
-    assert_eq!(seen.text("/message"), "2 pages fell back to MuPDF's text");
+    assert_eq!(seen.text("/message"), "2 pages fell back to their own text");
     let first = service.get(user(), &format!("{path}/result?format=json")).await;
 
     service.harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));

@@ -73,7 +73,7 @@ struct Due {
 /// What is stored with a job that comes into line: when it is due, if its caller gave a deadline.
 pub fn due_change(job: &Job) -> Result<Option<Change>, Fault> {
     let Some(at) = due_at(job) else { return Ok(None) };
-    let state_index = Some(IndexEntry::new(index::DUE_JOBS, format!("{at:.3}#{}", job.id)));
+    let state_index = Some(IndexEntry::new(index::DUE_JOBS, index::by_time(at, &job.id)));
     let body = encode(&Due { job: job.id.clone() })?;
     let draft = Draft { state_index, ..Draft::new(record::due(&job.id), body) };
     Ok(Some(Change::Put { draft, when: When::Absent }))

@@ -57,7 +57,9 @@ impl<P: ?Sized> Retrying<P> {
                 (Next::GiveUp, _) | (_, None) => return Err(fault),
                 (Next::Retry, Some(pause)) => pause,
                 // Never sooner than our own interval: a service that asks for little would use up the retries.
-                (Next::RetryAfter(asked), Some(pause)) => asked.clamp(pause, pause.max(MAX_RETRY_AFTER)),
+                (Next::RetryAfter(requested), Some(pause)) => {
+                    requested.clamp(pause, pause.max(MAX_RETRY_AFTER))
+                }
             };
             warn!(%fault, attempt, "call failed, retrying");
             metrics::retried();

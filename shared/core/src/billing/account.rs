@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    event::{Aggregate, Event, Head, decode},
-    ids::{JobId, PurchaseId, TenantId},
+    event::{Aggregate, DomainEvent, Event, Head, decode},
+    ids::{JobId, Priority, PurchaseId, TenantId},
 };
 
 /// The limit of balance, ordered and allocated credits together: far below what JSON numbers can hold.
@@ -71,6 +71,21 @@ pub enum AccountEvent {
     /// The record or the ledger differed from this trail and was rebuilt from it.
     #[serde(rename = "account.repaired")]
     Repaired { by: String, findings: Vec<String> },
+}
+
+impl DomainEvent for AccountEvent {
+    fn priority(&self) -> Option<Priority> {
+        match self {
+            Self::Repaired { .. } => None,
+            Self::Reserved { .. }
+            | Self::Settled { .. }
+            | Self::Released { .. }
+            | Self::Allocated { .. }
+            | Self::TakenBack { .. }
+            | Self::Added { .. }
+            | Self::Deducted { .. } => Some(Priority::High),
+        }
+    }
 }
 
 impl AccountEvent {

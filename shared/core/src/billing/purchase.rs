@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    event::{Aggregate, Event, Head, decode},
-    ids::{PurchaseId, TenantId},
+    event::{Aggregate, DomainEvent, Event, Head, decode},
+    ids::{Priority, PurchaseId, TenantId},
     money::MicroUsd,
     sagas::{
         definition::{Definition, Forward, SagaStep, StepSpec},
@@ -111,6 +111,17 @@ pub enum PurchaseEvent {
     /// `saga.*`
     #[serde(untagged)]
     Saga(SagaEvent<Step>),
+}
+
+impl DomainEvent for PurchaseEvent {
+    fn priority(&self) -> Option<Priority> {
+        match self {
+            Self::Started { .. } => None,
+            Self::PaymentFailed { .. } => Some(Priority::Critical),
+            Self::PaymentCompleted { .. } | Self::PaymentRefunded { .. } => Some(Priority::High),
+            Self::Saga(event) => event.priority(),
+        }
+    }
 }
 
 impl From<SagaEvent<Step>> for PurchaseEvent {

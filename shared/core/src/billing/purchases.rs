@@ -1,7 +1,5 @@
 //! Stores purchases of credits: each change is an event, written together with the account's.
 
-use serde::Serialize;
-
 use crate::{
     billing::{
         account::AccountEvent,
@@ -38,7 +36,7 @@ fn draft(purchase: &Purchase) -> Result<Draft, Fault> {
         State::Manual => Some(index::MANUAL_PURCHASES),
         State::Completed | State::Compensated | State::Resolved => None,
     };
-    let sort = |time| format!("{time:.3}#{}", purchase.id);
+    let sort = |time| index::by_time(time, &purchase.id);
     Ok(Draft {
         tenant_index: Some(IndexEntry::new(
             index::purchases(&purchase.order.tenant),
@@ -170,7 +168,7 @@ fn append(
     store: &Store,
     purchase: &Purchase,
     head: &Head,
-    event: &impl Serialize,
+    event: &PurchaseEvent,
     at: jiff::Timestamp,
 ) -> (Event, Head) {
     let metadata = metadata(store, &purchase.order);

@@ -18,7 +18,7 @@ use crate::{
     telemetry::metrics::dead_letter_added,
 };
 
-/// What kind of end led to a dead letter; its name is a label of a metric.
+/// Why a dead letter was added; its name is a label of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Cause {

@@ -10,7 +10,7 @@ use crate::{admission::Admission, events::Store};
 pub use purge::purge;
 pub use store::*;
 
-/// What adding a dead letter needs.
+/// The ports and settings with which dead letters are added.
 #[derive(Clone)]
 pub struct DeadLetters {
     pub store: Store,

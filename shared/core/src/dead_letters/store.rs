@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    event::{Actor, Aggregate, Head, Metadata},
+    event::{Actor, Aggregate, DomainEvent, Head, Metadata},
     events::{Store, trail},
     ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, TenantId},
     job::{StepCode, StepError, jobs},
@@ -21,7 +21,7 @@ use crate::{
     time::after,
 };
 
-/// What was given up.
+/// The thing that was given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Subject {
@@ -123,6 +123,12 @@ pub enum DeadLetterEvent {
     Purged { by: String },
 }
 
+impl DomainEvent for DeadLetterEvent {
+    fn priority(&self) -> Option<Priority> {
+        matches!(self, Self::Added { .. }).then_some(Priority::Critical)
+    }
+}
+
 /// A job has one dead letter for each of its failed runs.
 pub fn job_dead_letter_id(job: &JobId, redrives: u32) -> DeadLetterId {
     DeadLetterId::new(format!("{job}-{redrives}"))
@@ -193,7 +199,7 @@ pub async fn changes(
         DeadLetterEvent::Purged { .. } => {}
     }
     dead_letter.head = head;
-    let sort = format!("{:.3}#{}", dead_letter.last_at, dead_letter.id);
+    let sort = index::by_time(dead_letter.last_at, &dead_letter.id);
     let entry =
         |partition: String| dead_letter.is_waiting().then(|| IndexEntry::new(partition, sort.clone()));
     let draft = Draft {

@@ -1,6 +1,6 @@
 //! The formats that a document may have.
 
-/// What a file is, by its content; its name does not matter.
+/// The type of a file, by its content; its name does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DocumentKind {
     Pdf,

@@ -1,4 +1,4 @@
-//! What is known of a document and its pages before any AI sees them.
+//! A document and its pages, as they are known before any AI sees them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -199,7 +199,7 @@ impl<'de> Deserialize<'de> for Confidence {
     }
 }
 
-/// What makes our own reading of a page less sure.
+/// A reason why our own reading of a page is less sure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
@@ -228,7 +228,7 @@ pub struct WithoutImages {
     pub doubts: Vec<Doubt>,
 }
 
-/// What the parser found on one page.
+/// The parser's findings on one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageReading {
     pub number: PageNumber,

@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    event::{Aggregate, Event, Head, decode},
-    ids::{ErasureId, TenantId},
+    event::{Aggregate, DomainEvent, Event, Head, decode},
+    ids::{ErasureId, Priority, TenantId},
     sagas::{
         definition::{Definition, Forward, SagaStep, StepSpec},
         progress::{Progress, SagaEvent},
@@ -86,6 +86,15 @@ pub enum ErasureEvent {
     /// `saga.*`
     #[serde(untagged)]
     Saga(SagaEvent<Step>),
+}
+
+impl DomainEvent for ErasureEvent {
+    fn priority(&self) -> Option<Priority> {
+        match self {
+            Self::Started { .. } => None,
+            Self::Saga(event) => event.priority(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -30,7 +30,7 @@ fn draft(erasure: &Erasure) -> Result<Draft, Fault> {
         State::Manual => index::MANUAL_ERASURES,
         State::Completed | State::Compensated | State::Resolved => index::ENDED_ERASURES,
     };
-    let listed = IndexEntry::new(partition, format!("{:.3}#{}", progress.due, erasure.id));
+    let listed = IndexEntry::new(partition, index::by_time(progress.due, &erasure.id));
     Ok(Draft { state_index: Some(listed), ..Draft::new(record::erasure(&erasure.id), encode(erasure)?) })
 }
 

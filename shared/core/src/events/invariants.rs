@@ -1,4 +1,4 @@
-//! What must hold for published events.
+//! Invariants of published events.
 
 use std::collections::HashMap;
 

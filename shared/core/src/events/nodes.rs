@@ -32,7 +32,7 @@ pub struct Node {
 /// [`NODE_TIMEOUT`](crate::recover::sweep::NODE_TIMEOUT), however far clocks are off.
 const MAX_AGE: Duration = Duration::from_secs(90);
 
-/// What this process knows of its own record.
+/// This process's own record, as it was last stored.
 #[derive(Default)]
 pub struct Heartbeats(Mutex<State>);
 

@@ -16,13 +16,18 @@ use crate::{
 /// process, which marks it as unpublished: an event is never stored without that mark.
 pub fn append(store: &Store, event: &Event) -> Result<Change, Fault> {
     let key = record::event(&event.aggregate, event.sequence);
-    let time = format!("{:.3}#{}#{:010}", event.timestamp, event.aggregate, event.sequence);
+    let place = place(event);
     let draft = Draft {
-        tenant_index: Some(IndexEntry::new(index::events(&event.metadata.tenant), time.clone())),
-        state_index: Some(IndexEntry::new(index::outbox(&store.node), time)),
+        tenant_index: Some(IndexEntry::new(index::events(&event.metadata.tenant), place.clone())),
+        state_index: Some(IndexEntry::new(index::outbox(&store.node), place)),
         ..Draft::new(key, encode(event)?)
     };
     Ok(Change::Put { draft, when: When::Absent })
+}
+
+/// The place of an event among those of its tenant, by time.
+pub fn place(event: &Event) -> String {
+    index::by_time(event.timestamp, format_args!("{}#{:010}", event.aggregate, event.sequence))
 }
 
 pub fn is_unpublished(draft: &Draft) -> bool {

@@ -123,19 +123,19 @@ async fn delete_deliveries(store: &Store, job: &JobId, trail: &[Event], by: &str
     let mut ids: Vec<String> = ends.map(|event| webhooks::delivery_id(event, webhooks::DEFAULT)).collect();
     let mut last: Option<String> = None;
     loop {
-        delete_with_letters(store, &ids, by).await?;
+        delete_with_dead_letters(store, &ids, by).await?;
         let has_more;
         (ids, has_more) = webhooks::of_job(store, job, last.as_deref(), BATCH_SIZE).await?;
         last = ids.last().cloned();
         if !has_more {
-            return delete_with_letters(store, &ids, by).await;
+            return delete_with_dead_letters(store, &ids, by).await;
         }
     }
 }
 
-async fn delete_with_letters(store: &Store, deliveries: &[String], by: &str) -> Result<(), StepError> {
-    let letters: Vec<DeadLetterId> = deliveries.iter().map(DeadLetterId::new).collect();
-    purge_waiting(store, &letters, by).await?;
+async fn delete_with_dead_letters(store: &Store, deliveries: &[String], by: &str) -> Result<(), StepError> {
+    let dead_letters: Vec<DeadLetterId> = deliveries.iter().map(DeadLetterId::new).collect();
+    purge_waiting(store, &dead_letters, by).await?;
     for id in deliveries {
         webhooks::delete(store, id).await?;
     }

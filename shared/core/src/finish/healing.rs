@@ -50,7 +50,7 @@ async fn find(store: &Store, job: &JobId) -> Result<Versioned<Healing>, Fault> {
 
 async fn save(store: &Store, before: &Versioned<Healing>, value: Healing) -> Result<Option<Turn>, Fault> {
     let when = if before.version == 0 { When::Absent } else { When::Version(before.version) };
-    let place = |lease: &Lease| IndexEntry::new(index::HEALING, format!("{:.3}#{}", lease.until, value.job));
+    let place = |lease: &Lease| IndexEntry::new(index::HEALING, index::by_time(lease.until, &value.job));
     let draft = Draft {
         state_index: value.publisher.as_ref().map(place),
         ..Draft::new(record::healing(&value.job), encode(&value)?)

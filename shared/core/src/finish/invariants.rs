@@ -1,4 +1,4 @@
-//! What must hold for every result.
+//! Invariants of every result.
 
 use super::result::ResultDocument;
 use crate::{

@@ -30,7 +30,7 @@ use crate::{
     settings::Settings,
 };
 
-/// What finishing a job needs.
+/// The ports and settings with which a job is finished.
 #[derive(Clone)]
 pub struct Finisher {
     pub store: Store,

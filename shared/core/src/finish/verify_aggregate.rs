@@ -36,7 +36,7 @@ const MAX_READS: usize = 5;
 /// Events per request when those of a tenant are listed.
 const BATCH_SIZE: usize = 500;
 
-/// What the verification of an aggregate found.
+/// The result of verifying an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verified {
     pub aggregate: Aggregate,
@@ -81,7 +81,7 @@ fn replay_page(events: &[Event]) -> Result<Option<Settlement>, String> {
     Ok(outcome)
 }
 
-/// What the events of a breaker say of it; failures before it opens, and a probe that led to nothing, are no events.
+/// A breaker as its events alone give it; failures before it opens, and a probe that led to nothing, are no events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 struct ReplayedBreaker {
     state: &'static str,
@@ -122,7 +122,7 @@ fn replay_breaker(events: &[Event]) -> Result<ReplayedBreaker, String> {
     Ok(replayed)
 }
 
-/// What the events of a dead letter say of it: all but its message.
+/// A dead letter as its events alone give it: all but its message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct ReplayedDeadLetter {
     tenant: TenantId,
@@ -177,7 +177,7 @@ fn replay_dead_letter(events: &[Event]) -> Result<Option<ReplayedDeadLetter>, St
     Ok(replayed)
 }
 
-/// What the acts of administration on a tenant say of it. Those of before version 0.2 have no events.
+/// A tenant as the acts of administration alone give it. Those of before version 0.2 have no events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 struct ReplayedTenant {
     /// Whether each key is revoked, by its id.
@@ -252,7 +252,7 @@ pub async fn verify_aggregate(
     Err(Fault::Throttled { service: "records", retry_after: None }.into())
 }
 
-/// What is stored of an aggregate.
+/// The record of an aggregate.
 enum Stored {
     Page(Option<Settlement>),
     Purchase(Option<Box<Purchase>>),

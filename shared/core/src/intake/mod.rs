@@ -17,7 +17,7 @@ use crate::{
     tenants::Tenants,
 };
 
-/// What accepting a document needs.
+/// The ports and settings with which a document is accepted.
 #[derive(Clone)]
 pub struct Intake {
     pub store: Store,

@@ -131,7 +131,7 @@ pub async fn save(
     let when = before.map_or(When::Absent, |before| When::Version(before.version));
     let draft = Draft {
         tenant_index: (!upload.is_over()).then(|| {
-            let time = format!("{:.3}#{}", upload.created_at, upload.id);
+            let time = index::by_time(upload.created_at, &upload.id);
             IndexEntry::new(index::uploads(&upload.tenant), time)
         }),
         expires: (!is_permanent).then(|| after(upload.expires_at, RETENTION_AFTER_EXPIRY)),

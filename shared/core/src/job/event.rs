@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{CallOptions, JobOptions, PageSelection, Plan, RequestSource, State};
 use crate::{
-    ids::{PageNumber, TenantId},
+    event::DomainEvent,
+    ids::{PageNumber, Priority, TenantId},
     money::MicroUsd,
     settings::OcrPages,
     source::Source,
@@ -21,7 +22,7 @@ pub struct DocumentInfo {
     pub sha256: String,
 }
 
-/// What preparing found in the document.
+/// The findings of preparing a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survey {
     /// Pages of the whole document.
@@ -212,6 +213,12 @@ pub enum JobEvent {
     /// Document, text, images and results were removed; the trail stays.
     #[serde(rename = "job.content_removed")]
     ContentRemoved { by: String },
+}
+
+impl DomainEvent for JobEvent {
+    fn priority(&self) -> Option<Priority> {
+        matches!(self, Self::Failed(_)).then_some(Priority::Critical)
+    }
 }
 
 pub(super) fn is_zero(credits: &u32) -> bool {

@@ -60,16 +60,16 @@ fn draft(job: &Job) -> Result<Draft, Fault> {
     Ok(Draft {
         tenant_index: Some(IndexEntry::new(
             index::jobs(&job.received.tenant),
-            format!("{:.3}#{}", job.received_at, job.id),
+            index::by_time(job.received_at, &job.id),
         )),
         state_index: match (open, job.finished_at) {
             (true, _) if job.is_waiting() => {
                 let (level, place) = (index::level(job.priority()), job.place.unwrap_or_default());
-                let sort = format!("{level}{place:015}#{:.3}#{}", job.received_at, job.id);
+                let sort = format!("{level}{place:015}#{}", index::by_time(job.received_at, &job.id));
                 Some(IndexEntry::new(index::WAITING_JOBS, sort))
             }
-            (true, _) => Some(IndexEntry::new(index::OPEN_JOBS, format!("{:.3}#{}", job.deadline, job.id))),
-            (false, Some(at)) => Some(IndexEntry::new(index::ENDED_JOBS, format!("{at:.3}#{}", job.id))),
+            (true, _) => Some(IndexEntry::new(index::OPEN_JOBS, index::by_time(job.deadline, &job.id))),
+            (false, Some(at)) => Some(IndexEntry::new(index::ENDED_JOBS, index::by_time(at, &job.id))),
             (false, None) => None,
         },
         ..Draft::new(record::job(&job.id), encode(job)?)

@@ -1,4 +1,4 @@
-//! What a job is: its states, options, events and records, and the page messages that it sends out.
+//! A job: its states, options, events and records, and the page messages that it sends out.
 
 mod approval;
 pub mod cancel;

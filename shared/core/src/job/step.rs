@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Why a step can't succeed: a stable name for programs and the state machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum StepCode {
     /// The tenant's account does not have the expected reservation.

@@ -69,7 +69,7 @@ pub(crate) fn record_job_span(store: &Store, before: &Job, after: &Job) {
         context,
         parent: after.received.traceparent.map(|caller| caller.span),
         name: "job",
-        kind: SpanKind::Internal,
+        kind: SpanKind::Job,
         start: after.run_started_at(),
         end,
         attributes,

@@ -20,7 +20,7 @@ pub use store::{all, change, delete_about, list_page};
 
 use crate::{events::Store, ports::notifier::Notifier, tenants::Tenants};
 
-/// What sending notices needs.
+/// The ports with which notices are sent.
 #[derive(Clone)]
 pub struct Notices {
     pub store: Store,

@@ -17,8 +17,8 @@ const MAX_LISTED: usize = 20;
 /// Pauses after failed attempts: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const MAX_PAUSE: Duration = Duration::from_secs(600);
-/// A notice that no channel took for this long is given up; it stays in the list, with its error.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// Age at which a notice that no channel took is given up; it stays in the list, with its error.
+const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 impl NoticeKind {
     /// The time between two messages of a group: what comes in between is sent as one message.
@@ -134,7 +134,7 @@ impl NoticeRecord {
             }
             Some(error) => {
                 next.last_error = Some(error);
-                if after(self.at, GIVE_UP_AFTER) <= now {
+                if after(self.at, MAX_AGE) <= now {
                     next.progress = Progress::GivenUp;
                 }
                 next.due = after(now, cooldown(next.attempts, FIRST_PAUSE, MAX_PAUSE));
@@ -223,6 +223,6 @@ mod tests {
             now = notice.due;
         }
         assert_eq!(notice.progress, Progress::GivenUp);
-        assert!(after(notice.at, GIVE_UP_AFTER) <= now && notice.attempts < 200, "{}", notice.attempts);
+        assert!(after(notice.at, MAX_AGE) <= now && notice.attempts < 200, "{}", notice.attempts);
     }
 }

@@ -34,9 +34,9 @@ pub fn change(store: &Store, new: &NewNotice) -> Result<Change, Fault> {
 }
 
 fn draft(notice: &NoticeRecord) -> Result<Draft, Fault> {
-    let listed = format!("{:.3}#{}", notice.at, notice.id);
+    let listed = index::by_time(notice.at, &notice.id);
     let state = match notice.progress {
-        Progress::Waiting => IndexEntry::new(index::DUE_NOTICES, format!("{:.3}#{}", notice.due, notice.id)),
+        Progress::Waiting => IndexEntry::new(index::DUE_NOTICES, index::by_time(notice.due, &notice.id)),
         Progress::Sent | Progress::GivenUp => IndexEntry::new(index::ENDED_NOTICES, listed.clone()),
     };
     Ok(Draft {

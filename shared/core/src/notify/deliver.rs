@@ -72,8 +72,11 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 pub async fn enqueue(publisher: &Publisher, events: &[Event]) -> Result<(), Fault> {
     for event in events {
         let (store, tenant) = (&publisher.store, &event.metadata.tenant);
+        if is_about_a_webhook(store, event).await? {
+            continue;
+        }
         // No end of a job is missed by what this process remembers, nor an event after a change of webhooks.
-        let webhooks = match webhook::ends_job(event) || event.kind == "webhook.changed" {
+        let webhooks = match webhook::ends_job(event) || webhook::changes_webhooks(event) {
             true => publisher.subscriptions.read(store, tenant).await?,
             false => publisher.subscriptions.of(store, tenant).await?,
         };
@@ -85,6 +88,14 @@ pub async fn enqueue(publisher: &Publisher, events: &[Event]) -> Result<(), Faul
         }
     }
     Ok(())
+}
+
+/// Whether the event is about a message to a webhook that was given up. No webhook gets such an event: a message
+/// about a message that was not accepted would not be accepted either, and so on forever.
+async fn is_about_a_webhook(store: &Store, event: &Event) -> Result<bool, Fault> {
+    let Aggregate::DeadLetter(id) = &event.aggregate else { return Ok(false) };
+    let dead_letter = dead_letters::find(store, id).await?;
+    Ok(dead_letter.is_some_and(|found| matches!(found.value.subject, Subject::Webhook { .. })))
 }
 
 /// The delivery of `event` to `webhook`; `None` if the job that it ends was deleted in the meantime.
@@ -429,7 +440,11 @@ async fn record_failure(
             let dead_letter = dead_letter(store, delivery, &error.to_string()).await?;
             add::add(&publisher.dead_letters, dead_letter).await?;
             receivers::count_dead_letter(store, &delivery.tenant, &delivery.hook).await?;
-            Delivery { progress: Progress::Dead, last_error: Some(error.to_string()), ..delivery.clone() }
+            Delivery {
+                progress: Progress::DeadLetter,
+                last_error: Some(error.to_string()),
+                ..delivery.clone()
+            }
         }
     };
     webhooks::save(&publisher.store, Some(leased), next).await?;

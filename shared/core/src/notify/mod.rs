@@ -20,7 +20,7 @@ use crate::{
     tenants::Tenants,
 };
 
-/// What relaying events and delivering webhooks needs.
+/// The ports with which events are relayed and webhooks delivered.
 #[derive(Clone)]
 pub struct Publisher {
     pub store: Store,

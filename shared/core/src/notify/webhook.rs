@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::{
-    event::{Aggregate, Event, KINDS, decode, matches_kind},
+    event::{Event, KINDS, decode, matches_kind},
     job::{Job, JobEvent, State},
     secret::Secret,
+    tenants::administration::AdministrationEvent,
 };
 
 /// Every secret starts with this, as the specification requires.
@@ -24,15 +25,10 @@ const MAX_TYPE: usize = 100;
 
 /// Whether a webhook for `types` gets the event: types, or prefixes such as `job.*`. Without any it gets the
 /// ends of jobs.
-///
-/// No webhook hears of the dead letters of webhooks: a message about a message that was not accepted would
-/// not be accepted either, and so on forever.
 pub fn is_wanted(types: &[String], event: &Event) -> bool {
-    let of_a_webhook =
-        matches!(&event.aggregate, Aggregate::DeadLetter(id) if id.as_str().starts_with(MESSAGE_PREFIX));
     match types.is_empty() {
         true => ends_job(event),
-        false => !of_a_webhook && types.iter().any(|kind| matches_kind(kind, &event.kind)),
+        false => types.iter().any(|kind| matches_kind(kind, &event.kind)),
     }
 }
 
@@ -57,6 +53,11 @@ pub fn check_types(types: &[String]) -> Result<(), String> {
 pub fn ends_job(event: &Event) -> bool {
     let state = decode(event).ok().and_then(|event: JobEvent| event.leads_to());
     state.is_some_and(State::is_terminal)
+}
+
+/// Whether the event is a change of the tenant's webhooks.
+pub fn changes_webhooks(event: &Event) -> bool {
+    matches!(decode(event), Ok(AdministrationEvent::WebhookChanged { .. }))
 }
 
 /// The secret of these random bytes, which the tenant sees once.
@@ -128,26 +129,25 @@ mod tests {
     use super::*;
     use crate::{
         digest::hex,
-        event::{Actor, Aggregate, Head, Metadata},
+        event::{Actor, Aggregate, DomainEvent, Head, Metadata},
         ids::{CorrelationId, EventId, JobId, TenantId},
         job::Failure,
     };
 
     #[test]
     fn only_events_that_lead_to_a_terminal_state_end_a_job() {
-        let event = |typed: Value| {
+        fn event(typed: &impl DomainEvent) -> Event {
             let metadata = Metadata::untraced(TenantId::new("acme"), None, Actor::Finalize, "test");
             let (aggregate, id) = (Aggregate::Job(JobId::new("j")), EventId::new("e"));
             let (at, correlation) = (Timestamp::UNIX_EPOCH, CorrelationId::new("c"));
-            Head::default().append(aggregate, id, &typed, at, correlation, metadata).0
-        };
+            Head::default().append(aggregate, id, typed, at, correlation, metadata).0
+        }
         let failed = JobEvent::Failed(Failure { code: "empty_file".into(), reason: "0 bytes".into() });
         for end in [failed, JobEvent::Cancelled { result: None }] {
-            assert!(ends_job(&event(json!(end))), "{end:?}");
+            assert!(ends_job(&event(&end)), "{end:?}");
         }
-        for other in [json!(JobEvent::DeadlineReached {}), json!({ "type": "page.settled", "data": {} })] {
-            assert!(!ends_job(&event(other.clone())), "{other}");
-        }
+        assert!(!ends_job(&event(&JobEvent::DeadlineReached {})));
+        assert!(!ends_job(&event(&AdministrationEvent::TenantCreated {})));
     }
 
     /// The types that an enum of events can have, as its deserializer lists them.

@@ -58,7 +58,7 @@ impl Webhook {
     }
 }
 
-/// What a caller decides about a webhook.
+/// A caller's choices for a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subscription {
     pub url: String,
@@ -71,8 +71,9 @@ pub struct Subscription {
 pub enum Progress {
     Waiting,
     Delivered,
-    /// Given up: there is a dead letter for it.
-    Dead,
+    /// Given up: there is a dead letter for it. Stored under the name of version 0.1.
+    #[serde(rename = "dead")]
+    DeadLetter,
     /// Not sent, because the tenant removed its webhook, or because its receiver accepted nothing for days.
     Dropped,
 }
@@ -282,7 +283,7 @@ pub async fn remove(store: &Store, tenant: &TenantId, id: &str, by: &str) -> Res
             store.records.list_index(Index::Tenant, &partition, after.as_deref(), false, BATCH_SIZE).await?;
         for item in &listing.items {
             let delivery: Delivery = decode(item)?.value;
-            delete_with_letter(store, &delivery.id, by).await?;
+            delete_with_dead_letter(store, &delivery.id, by).await?;
         }
         after = listing.next;
         if after.is_none() {
@@ -292,10 +293,10 @@ pub async fn remove(store: &Store, tenant: &TenantId, id: &str, by: &str) -> Res
 }
 
 /// Deletes a delivery, and discards its dead letter.
-async fn delete_with_letter(store: &Store, id: &str, by: &str) -> Result<(), StepError> {
-    let letter = DeadLetterId::new(id);
-    if dead_letters::find(store, &letter).await?.is_some_and(|letter| letter.value.is_waiting()) {
-        dead_letters::purge(store, &letter, by).await?;
+async fn delete_with_dead_letter(store: &Store, id: &str, by: &str) -> Result<(), StepError> {
+    let dead_letter = DeadLetterId::new(id);
+    if dead_letters::find(store, &dead_letter).await?.is_some_and(|found| found.value.is_waiting()) {
+        dead_letters::purge(store, &dead_letter, by).await?;
     }
     Ok(delete(store, id).await?)
 }
@@ -334,10 +335,10 @@ pub async fn save(
     let draft = Draft {
         tenant_index: delivery.created_at.map(|at| {
             let partition = index::webhook_deliveries(&delivery.tenant, &delivery.hook);
-            IndexEntry::new(partition, format!("{at:.3}#{}", delivery.id))
+            IndexEntry::new(partition, index::by_time(at, &delivery.id))
         }),
         state_index: is_waiting
-            .then(|| IndexEntry::new(index::DUE_WEBHOOKS, format!("{:.3}#{}", delivery.due, delivery.id))),
+            .then(|| IndexEntry::new(index::DUE_WEBHOOKS, index::by_time(delivery.due, &delivery.id))),
         expires: (!is_waiting).then(|| after(store.clock.now(), RETENTION)),
         ..Draft::new(record::webhook_delivery(&delivery.id), encode(&delivery)?)
     };

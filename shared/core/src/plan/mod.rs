@@ -15,7 +15,7 @@ use crate::{
     tenants::Tenants,
 };
 
-/// What planning needs.
+/// The ports and settings with which a plan is made.
 #[derive(Clone)]
 pub struct Planner {
     pub store: Store,

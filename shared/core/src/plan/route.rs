@@ -21,7 +21,7 @@ pub struct PageFacts {
 /// Whether a page goes to AI, and with which input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// Not sent: MuPDF's text is used.
+    /// Not sent: the page's own text is used.
     Keep,
     SendText,
     SendImage,

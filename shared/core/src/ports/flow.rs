@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{ids::JobId, ports::Fault, state::State, trace::TraceContext};
 
-/// What a flow starts with.
+/// The input of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStart {
     pub job: JobId,

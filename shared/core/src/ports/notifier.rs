@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ids::TenantId, ports::Fault};
 
-/// What a notice is about.
+/// The occasion of a notice.
 #[derive(
     Clone,
     Copy,

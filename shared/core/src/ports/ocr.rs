@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::document::{Block, Confidence, PageBox, PageImage, PageWord};
 
-/// What is to be recognized.
+/// A page to recognize.
 #[derive(Clone, Copy, Debug)]
 pub struct OcrRequest<'a> {
     pub image: &'a PageImage,
@@ -19,16 +19,16 @@ pub struct OcrRequest<'a> {
     pub time: Duration,
 }
 
-/// What else may be held up by the recognition of a page.
+/// The urgency of recognizing a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OcrPriority {
-    /// Nothing: a model may still read the page.
+    /// No result waits for it yet: a model may still read the page.
     Ahead,
     /// The page's result waits for it; less than text is read for other documents.
     Needed,
 }
 
-/// What was recognized on a page.
+/// The recognized text of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OcrReading {
     /// In reading order, on the page as it is in the file, whichever way it lies.

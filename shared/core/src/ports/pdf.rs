@@ -63,7 +63,7 @@ pub enum RenderPages {
     All,
 }
 
-/// What to do with each page of a range.
+/// How each page of a range is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadOptions {
     pub render: RenderPages,
@@ -79,13 +79,22 @@ pub struct PageLayer {
 }
 
 /// Why a document as a whole can't be processed. The text is shown to the caller.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::EnumDiscriminants)]
+#[strum_discriminants(
+    name(PdfErrorCode),
+    derive(strum::IntoStaticStr, strum::EnumString),
+    strum(serialize_all = "snake_case"),
+    doc = "A short, stable name for scripts and dashboards."
+)]
 pub enum PdfError {
     #[error("the file is empty (0 bytes)")]
+    #[strum_discriminants(strum(serialize = "empty_file"))]
     Empty,
     #[error("this is not a PDF or an image (PNG, JPEG, TIFF, WebP): {0}")]
+    #[strum_discriminants(strum(serialize = "not_a_pdf"))]
     NotAPdf(String),
     #[error("the PDF is damaged beyond repair: {0}")]
+    #[strum_discriminants(strum(serialize = "corrupt_pdf"))]
     Corrupt(String),
     #[error("the image can't be read: {0}")]
     BadImage(String),
@@ -98,6 +107,7 @@ pub enum PdfError {
     #[error(
         "the file has {bytes} bytes; the limit is {limit} (MAX_FILE_BYTES, and half of PDF_MAX_MEMORY_BYTES)"
     )]
+    #[strum_discriminants(strum(serialize = "file_too_large"))]
     TooLarge { bytes: u64, limit: u64 },
     #[error("the document has {pages} pages; the limit is {limit} (MAX_PAGES)")]
     TooManyPages { pages: u32, limit: u32 },
@@ -108,26 +118,14 @@ pub enum PdfError {
     /// A failure of this installation, not of the document: no child process could be started, or the
     /// file is gone.
     #[error("the PDF reader is not available: {0}")]
+    #[strum_discriminants(strum(serialize = "reader_unavailable"))]
     Unavailable(String),
 }
 
 impl PdfError {
     /// A short, stable name for scripts and dashboards.
     pub fn code(&self) -> &'static str {
-        match self {
-            Self::Empty => "empty_file",
-            Self::NotAPdf(_) => "not_a_pdf",
-            Self::Corrupt(_) => "corrupt_pdf",
-            Self::BadImage(_) => "bad_image",
-            Self::PasswordNeeded => "password_needed",
-            Self::PasswordWrong => "password_wrong",
-            Self::NoPages => "no_pages",
-            Self::TooLarge { .. } => "file_too_large",
-            Self::TooManyPages { .. } => "too_many_pages",
-            Self::NotSearchable(_) => "not_searchable",
-            Self::ParserDied(_) => "parser_died",
-            Self::Unavailable(_) => "reader_unavailable",
-        }
+        PdfErrorCode::from(self).into()
     }
 }
 

@@ -25,9 +25,9 @@ impl Key {
 /// The two sparse indexes: an item is listed in one when it has an entry for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Index {
-    /// What a tenant owns, by time.
+    /// A tenant's records, by time.
     Tenant,
-    /// What needs further work, by time: open jobs, unpublished events.
+    /// Records that need further work, by time: open jobs, unpublished events.
     State,
 }
 

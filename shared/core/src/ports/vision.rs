@@ -76,7 +76,7 @@ impl Price {
     }
 }
 
-/// What is left of one rate limit, by the provider's headers.
+/// The rest of one rate limit, by the provider's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     pub left: u64,
@@ -86,7 +86,7 @@ pub struct Quota {
     pub resets_in: Duration,
 }
 
-/// What the provider's headers say is left of its rate limits.
+/// The rest of the provider's rate limits, by its headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
     pub requests: Option<Quota>,
@@ -110,7 +110,7 @@ impl Allowance {
     }
 }
 
-/// What a rate limit counts.
+/// The unit of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
     Requests,
@@ -125,7 +125,7 @@ pub struct Answer {
     pub allowance: Allowance,
 }
 
-/// What a configuration error affects.
+/// The scope of a configuration error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {

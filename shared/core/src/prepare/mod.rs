@@ -35,7 +35,7 @@ use crate::{
     tenants::Tenants,
 };
 
-/// What preparing a document needs.
+/// The ports and settings with which a document is prepared.
 #[derive(Clone)]
 pub struct Preparer {
     pub store: Store,

@@ -44,7 +44,7 @@ pub const OCR_PAGE_TIMEOUT: Duration = Duration::from_secs(90);
 /// A scan whose text layer has fewer letters is recognized: that is a stamp or a page number, not the page.
 const MIN_LAYER_LETTERS: usize = 200;
 
-/// What was recognized on a page, as it is stored, without its words: most readers need none of them.
+/// The recognized text of a page, as it is stored, without its words: most readers need none of them.
 #[derive(Serialize, Deserialize)]
 struct Recognized {
     blocks: Vec<Block>,

@@ -167,7 +167,7 @@ impl Provider {
     }
 }
 
-/// What a provider needs to be called.
+/// The settings with which a provider is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessRule {
     Key,

@@ -20,7 +20,7 @@ pub struct Backlog {
     counting: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What was counted, and until when it is good enough.
+/// A count, and until when it is good enough.
 type Counted = (Timestamp, Vec<(Priority, u64)>);
 
 impl Backlog {

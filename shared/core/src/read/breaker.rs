@@ -14,7 +14,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{backoff::cooldown, lease::Lease, settings::BreakerPolicy, time::after};
+use crate::{
+    backoff::cooldown, event::DomainEvent, ids::Priority, lease::Lease, settings::BreakerPolicy, time::after,
+};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -71,7 +73,7 @@ pub struct Pass {
     pub probe: bool,
 }
 
-/// What kind of failure a call had.
+/// The kind of failure of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// Opens the breaker when it is one too many in a row.
@@ -156,7 +158,7 @@ impl Breaker {
 
     /// When a breaker that is open until `until` may be probed.
     fn probe_at(&self, until: Timestamp, urgency: Urgency) -> Timestamp {
-        // Wrong settings that a probe has confirmed are not asked about more often.
+        // Wrong settings that a probe has confirmed are not probed more often.
         let is_early = urgency == Urgency::NoOtherModel && !self.is_confirmed_misconfigured();
         let Some(opened_at) = self.changed_at.filter(|_| is_early) else { return until };
         let lasted = crate::time::until(self.failing_since.unwrap_or(opened_at), opened_at);
@@ -319,6 +321,12 @@ pub enum BreakerEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         generation: Option<u64>,
     },
+}
+
+impl DomainEvent for BreakerEvent {
+    fn priority(&self) -> Option<Priority> {
+        matches!(self, Self::Opened { .. }).then_some(Priority::Critical)
+    }
 }
 
 /// The event of the transition from `before` to `after`, if there is one.

@@ -74,7 +74,7 @@ pub(super) struct Ended {
     pub is_out_of_time: bool,
     /// The job is over, or another worker has the page.
     pub is_stopped: bool,
-    /// The failed call asked not to be repeated before.
+    /// The failed call may not be repeated before.
     pub retry_at: Option<Timestamp>,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ids::PageNumber, job::Job};
 
-/// What a countdown belongs to. A modified plan and a redriven job count down again.
+/// The run of a job that a countdown belongs to. A modified plan and a redriven job count down again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     pub redrives: u32,

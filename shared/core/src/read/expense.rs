@@ -1,4 +1,4 @@
-//! What is spent of a budget, and what calls in flight may still spend: decisions without I/O.
+//! Spending of a budget, by finished calls and by those in flight: decisions without I/O.
 //!
 //! A call reserves the most that it can cost and settles what it did cost. A reservation ends by itself: one
 //! whose worker died counts as spent, because its call may have been paid for.
@@ -19,7 +19,7 @@ pub struct Expenses {
     pub is_notified: bool,
 }
 
-/// What one call may cost.
+/// The money that one call may cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     pub id: String,
@@ -45,7 +45,7 @@ impl Expenses {
         total
     }
 
-    /// What neither is spent nor may be by a call in flight.
+    /// The rest that is neither spent nor reserved by a call in flight.
     pub fn left(&self, limit: MicroUsd) -> MicroUsd {
         MicroUsd(limit.0.saturating_sub(self.spent.0).saturating_sub(self.reserved().0))
     }
@@ -63,7 +63,7 @@ impl Expenses {
     }
 }
 
-/// What a call would cost.
+/// The price of a call that was not made yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// With the longest answer that it may give.

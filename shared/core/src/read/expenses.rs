@@ -48,9 +48,9 @@ pub struct Granted {
     pub amount: MicroUsd,
 }
 
-/// The answer to a call that wants money.
+/// Whether money was reserved for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ReserveOutcome {
     Granted(Granted),
     Busy(Timestamp),
     UsedUp { limit: MicroUsd },
@@ -93,7 +93,7 @@ pub async fn reserve(
     budgets: &Budgets,
     wanted: Wanted,
     call: Duration,
-) -> Result<Answer, Fault> {
+) -> Result<ReserveOutcome, Fault> {
     let id = store.ids.fresh();
     let keys = || budgets.0.iter().map(|budget| budget.key.clone()).collect::<Vec<Key>>();
     let mut tries = 0;
@@ -106,13 +106,13 @@ pub async fn reserve(
             limits.zip(found.iter().map(|expenses| &expenses.value)).collect();
         let amount = match decide(&views, wanted) {
             Verdict::Granted(amount) => amount,
-            Verdict::Busy(until) => return Ok(Answer::Busy(until)),
+            Verdict::Busy(until) => return Ok(ReserveOutcome::Busy(until)),
             Verdict::UsedUp { budget } => {
                 let used_up = &budgets.0[budget];
                 let is_known = std::mem::replace(&mut found[budget].value.is_notified, true);
                 let notice = notices::change(store, &used_up.notice())?;
                 if is_known || write(store, &keys(), found, now, vec![notice]).await? {
-                    return Ok(Answer::UsedUp { limit: used_up.limit });
+                    return Ok(ReserveOutcome::UsedUp { limit: used_up.limit });
                 }
                 pause(store, &mut tries).await;
                 continue;
@@ -123,7 +123,7 @@ pub async fn reserve(
             expenses.value.reserve(Reservation { id: id.clone(), amount, until });
         }
         if write(store, &keys(), found, now, vec![]).await? {
-            return Ok(Answer::Granted(Granted { id, keys: keys(), amount }));
+            return Ok(ReserveOutcome::Granted(Granted { id, keys: keys(), amount }));
         }
         pause(store, &mut tries).await;
     }

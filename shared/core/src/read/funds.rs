@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{
     call::PlannedCall,
     expense::Wanted,
-    expenses::{self, Answer, Granted},
+    expenses::{self, Granted, ReserveOutcome},
     flex::FLEX_TIMEOUT,
     outcome::PageOutcome,
     round::{Admitted, Round},
@@ -46,7 +46,7 @@ pub(super) enum NoFunds {
     UsedUp {
         limit: MicroUsd,
     },
-    /// What it would cost is not known.
+    /// Its price is not known.
     Unpriced,
     Fault(Fault),
 }
@@ -59,7 +59,7 @@ pub(super) fn input_tokens(request: &PageRequest) -> u64 {
     bytes as u64 + image + FRAME_TOKENS
 }
 
-/// What a call costs at most, and with an answer that is long enough for most pages.
+/// The highest price of a call, and that with an answer that is long enough for most pages.
 fn wanted(price: Price, request: &PageRequest) -> Wanted {
     let cost = |output: u32| {
         MicroUsd((price.cost_usd(input_tokens(request), u64::from(output), 1) * 1e6).ceil() as u64)
@@ -90,12 +90,12 @@ impl Round<'_> {
         let longest = if request.service_tier == ServiceTier::Flex { FLEX_TIMEOUT } else { Duration::ZERO };
         let (wanted, call) = (wanted(price, &request), self.settings.request_timeout.max(longest));
         match expenses::reserve(&reader.store, &self.budgets, wanted, call).await {
-            Ok(Answer::Granted(granted)) => {
+            Ok(ReserveOutcome::Granted(granted)) => {
                 let max_output_tokens = affordable_output(price, &request, granted.amount);
                 Ok(Some(Funds { granted, max_output_tokens }))
             }
-            Ok(Answer::Busy(until)) => Err(NoFunds::Busy(until)),
-            Ok(Answer::UsedUp { limit }) => Err(NoFunds::UsedUp { limit }),
+            Ok(ReserveOutcome::Busy(until)) => Err(NoFunds::Busy(until)),
+            Ok(ReserveOutcome::UsedUp { limit }) => Err(NoFunds::UsedUp { limit }),
             Err(fault) => Err(NoFunds::Fault(fault)),
         }
     }

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What was found about a message that was delivered too often.
+/// The finding about a message that was delivered too often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
     /// Its page is done: this was a second copy.

@@ -315,7 +315,7 @@ impl Calls {
     }
 }
 
-/// What happens while the calls of a step are in flight.
+/// An event while the calls of a step are in flight.
 enum Step<'a> {
     Ended(usize, Box<Ended>),
     /// One more call may be made, or not.

@@ -64,7 +64,7 @@ impl Hedges {
             return answer;
         }
         let _asking = self.asking.lock().await;
-        // Another task may have asked meanwhile.
+        // Another task may have taken it meanwhile.
         if let Some(answer) = self.known_answer() {
             return answer;
         }

@@ -1,4 +1,4 @@
-//! What must hold for pages, breakers and slots.
+//! Invariants of pages, breakers and slots.
 
 use std::time::Duration;
 

@@ -69,7 +69,7 @@ use crate::{
     tenants::Tenants,
 };
 
-/// What reading a page needs.
+/// The ports and settings with which a page is read.
 #[derive(Clone)]
 pub struct PageReader {
     pub store: Store,

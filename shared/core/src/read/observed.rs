@@ -1,4 +1,4 @@
-//! What one process has observed of one model: calls in flight, latencies, answers, refusals and announced
+//! Observations of one process on one model: calls in flight, latencies, answers, refusals and announced
 //! limits. Nothing of it is stored, except through the model's pace.
 
 use std::{
@@ -26,7 +26,7 @@ use crate::{
 const SLOWER_FACTOR: u32 = 2;
 const SLOWER_MARGIN: Duration = Duration::from_millis(250);
 
-/// What this process knows of one model.
+/// The observations of this process on one model.
 #[derive(Default)]
 pub(super) struct Observed {
     pub(super) pace: Option<(Timestamp, Versioned<Pace>)>,
@@ -57,7 +57,7 @@ pub(super) struct Observed {
     output_per_call: f64,
 }
 
-/// What the provider announced in the headers of a call.
+/// The limits that the provider announced in the headers of a call.
 struct SeenAllowance {
     call: u64,
     at: Timestamp,

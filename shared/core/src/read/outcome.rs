@@ -10,6 +10,7 @@ use super::{answer::judge, reference::Reference, waiting::Waiting};
 use crate::{
     digest::sha256_hex,
     document::Confidence,
+    event::DomainEvent,
     money::MicroUsd,
     ports::{
         Fault,
@@ -21,8 +22,21 @@ use crate::{
 };
 
 /// How one model call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum CallResult {
     Answered,
     Timeout,
@@ -45,42 +59,10 @@ pub enum CallResult {
 }
 
 impl CallResult {
-    pub const ALL: [Self; 15] = [
-        Self::Answered,
-        Self::Timeout,
-        Self::Transient,
-        Self::Exhausted,
-        Self::Configuration,
-        Self::Request,
-        Self::Unknown,
-        Self::Refusal,
-        Self::Empty,
-        Self::Truncated,
-        Self::Repeating,
-        Self::Incomplete,
-        Self::Invented,
-        Self::BreakerOpen,
-        Self::CutOff,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Timeout => "timeout",
-            Self::Transient => "transient",
-            Self::Exhausted => "exhausted",
-            Self::Configuration => "configuration",
-            Self::Request => "request",
-            Self::Unknown => "unknown",
-            Self::Refusal => "refusal",
-            Self::Empty => "empty",
-            Self::Truncated => "truncated",
-            Self::Repeating => "repeating",
-            Self::Incomplete => "incomplete",
-            Self::Invented => "invented",
-            Self::BreakerOpen => "breaker_open",
-            Self::CutOff => "cut_off",
-        }
+        self.into()
     }
 }
 
@@ -352,3 +334,5 @@ pub enum PageEvent {
     #[serde(rename = "page.settled")]
     Settled(Settlement),
 }
+
+impl DomainEvent for PageEvent {}

@@ -391,10 +391,10 @@ mod tests {
             pauses.push(pace.paused_until.unwrap().as_second());
         }
         assert_eq!(pauses, [1, 2, 4, 4, 4]);
-        let asked = Pace::new(MaxInflight::Auto);
-        let asked = asked.rate_limited(0, Some(16), Some(Duration::from_secs(20)), at(0.0)).unwrap();
-        assert_eq!(asked.paused_until, Some(at(20.0)));
-        let forever = asked.rate_limited(1, Some(1), Some(Duration::MAX), at(0.0)).unwrap();
+        let paused = Pace::new(MaxInflight::Auto);
+        let paused = paused.rate_limited(0, Some(16), Some(Duration::from_secs(20)), at(0.0)).unwrap();
+        assert_eq!(paused.paused_until, Some(at(20.0)));
+        let forever = paused.rate_limited(1, Some(1), Some(Duration::MAX), at(0.0)).unwrap();
         assert_eq!(forever.paused_until, Some(after(at(0.0), MAX_RETRY_AFTER)));
     }
 

@@ -187,7 +187,7 @@ impl Paces {
     }
 
     /// Whether the model can't be called for as long as matters: it has only refused for some time, or it is paused
-    /// until the deadline. Other models are asked as if it had failed.
+    /// until the deadline. Other models are called as if it had failed.
     pub async fn is_exhausted(&self, target: &Target, deadline: Timestamp) -> bool {
         let pace = self.current(target).await;
         pace.refusals >= EXHAUSTED_AFTER

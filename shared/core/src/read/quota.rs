@@ -1,4 +1,4 @@
-//! What a provider's headers leave of its rate limits, as a value: how many calls may start now.
+//! The rest of a provider's rate limits by its headers, as a value: how many calls may start now.
 //!
 //! Providers refill their limits continuously, and announce when a limit is full again. A limit that was
 //! empty a moment ago has room for a call long before that:

@@ -1,4 +1,4 @@
-//! What an answer is checked against: the page's own text, as far as it can be relied on.
+//! The reference that an answer is checked against: the page's own text, as far as it can be relied on.
 
 use super::words::Words;
 use crate::{

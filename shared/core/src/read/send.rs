@@ -28,7 +28,7 @@ const BATCH_SIZE: usize = 100;
 
 /// Neighbouring ranges whose pages are sent together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Group {
+pub struct RangeGroup {
     pub first: PageNumber,
     pub last: PageNumber,
 }
@@ -37,7 +37,7 @@ type Ranges = BTreeMap<PageNumber, Vec<PageMessage>>;
 
 /// Starts the countdown of an approved plan and returns the groups of ranges to be sent; none if no page goes to
 /// AI. The countdown names every range before any page is sent: otherwise it could be over too early.
-pub async fn start(reader: &PageReader, job: &Job) -> Result<Vec<Group>, StepError> {
+pub async fn start(reader: &PageReader, job: &Job) -> Result<Vec<RangeGroup>, StepError> {
     let Some(run) = Run::of(job) else { return Ok(vec![]) };
     let ranges = planned_ranges(reader, job).await?;
     if ranges.is_empty() {
@@ -63,16 +63,17 @@ async fn planned_ranges(reader: &PageReader, job: &Job) -> Result<Ranges, StepEr
     Ok(ranges)
 }
 
-fn groups(ranges: &Ranges) -> Vec<Group> {
+fn groups(ranges: &Ranges) -> Vec<RangeGroup> {
     let firsts: Vec<PageNumber> = ranges.keys().copied().collect();
     let last = |range: &PageNumber| ranges[range].last().map_or(*range, |message| message.page_id);
     let size = firsts.len().div_ceil(MAX_GROUPS).max(1);
-    let group = |ranges: &[PageNumber]| Group { first: ranges[0], last: last(&ranges[ranges.len() - 1]) };
+    let group =
+        |ranges: &[PageNumber]| RangeGroup { first: ranges[0], last: last(&ranges[ranges.len() - 1]) };
     firsts.chunks(size).map(group).collect()
 }
 
 /// Sends every page of a group that is not settled. Repeating it is harmless: only one worker can claim a page.
-pub async fn send(reader: &PageReader, job: &Job, group: Group) -> Result<(), StepError> {
+pub async fn send(reader: &PageReader, job: &Job, group: RangeGroup) -> Result<(), StepError> {
     let Some(run) = Run::of(job) else { return Ok(()) };
     let ranges = planned_ranges(reader, job).await?;
     for (range, messages) in ranges.range(group.first..=group.last) {

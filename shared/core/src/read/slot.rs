@@ -34,11 +34,11 @@ pub struct Share {
 
 /// One group of slots, as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Group {
+pub struct SlotGroup {
     pub shares: Vec<Share>,
 }
 
-impl Group {
+impl SlotGroup {
     /// Slots that processes have now.
     pub fn in_use(&self, now: Timestamp) -> u32 {
         self.shares.iter().filter(|share| share.lease.is_valid(now)).map(|share| share.slots).sum()
@@ -66,13 +66,13 @@ impl Group {
     }
 
     /// The group with `slots` slots of `node`, leased for `time`. Expired shares of others are dropped.
-    pub fn with(&self, node: &str, slots: u32, now: Timestamp, time: Duration) -> Group {
+    pub fn with(&self, node: &str, slots: u32, now: Timestamp, time: Duration) -> SlotGroup {
         let valid = |share: &&Share| share.lease.holder != node && share.lease.is_valid(now);
         let mut shares: Vec<Share> = self.shares.iter().filter(valid).cloned().collect();
         if slots > 0 {
             shares.push(Share { lease: Lease { holder: node.to_owned(), until: after(now, time) }, slots });
         }
-        Group { shares }
+        SlotGroup { shares }
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_lowered_limit_is_shared_by_the_processes() {
         let (now, lease) = (Timestamp::UNIX_EPOCH, Duration::from_secs(60));
-        let both = Group::default().with("a", 16, now, lease).with("b", 8, now, lease);
+        let both = SlotGroup::default().with("a", 16, now, lease).with("b", 8, now, lease);
         assert_eq!(both.usable("a", 16, 0, 32, now), 16);
         assert_eq!((both.usable("a", 16, 0, 12, now), both.usable("b", 8, 0, 12, now)), (8, 4));
         assert_eq!(both.usable("a", 16, 1, 12, now), 0, "the group is beyond the limit");
@@ -108,11 +108,11 @@ mod tests {
     #[test]
     fn a_slot_that_is_held_is_found() {
         let (now, target) = (Timestamp::UNIX_EPOCH, Target::new(Provider::OpenAi, "m"));
-        let item = |group: &Group| {
+        let item = |group: &SlotGroup| {
             let draft = Draft::new(record::slots(&target, 0), serde_json::to_string(group).unwrap());
             Item { draft, version: 1, stamp: String::new() }
         };
-        let held = Group::default().with("a", 2, now, Duration::from_secs(60));
+        let held = SlotGroup::default().with("a", 2, now, Duration::from_secs(60));
         assert!(nothing_is_held(&[item(&held)], now).unwrap_err().contains("slots#"));
         assert_eq!(nothing_is_held(&[item(&held.with("a", 0, now, Duration::ZERO))], now), Ok(()));
     }
@@ -125,7 +125,7 @@ mod tests {
             steps in prop::collection::vec((0usize..4, 0u32..40, 0u64..30), 1..200), limit in 1u32..40
         ) {
             let nodes = ["a", "b", "c", "d"];
-            let (mut group, mut now) = (Group::default(), Timestamp::UNIX_EPOCH);
+            let (mut group, mut now) = (SlotGroup::default(), Timestamp::UNIX_EPOCH);
             for (node, wanted, seconds) in steps {
                 now = after(now, Duration::from_secs(seconds));
                 let slots = group.available(nodes[node], wanted, 0, limit, now);

@@ -26,7 +26,7 @@ use crate::{
         records::{Change, Draft, Key, When, Written},
     },
     providers::target::Target,
-    read::slot::{Group, groups},
+    read::slot::{SlotGroup, groups},
     records::{Versioned, decode, encode},
     settings::Settings,
     time::{after, until},
@@ -84,7 +84,7 @@ struct Block {
     slots: u32,
     until: Option<Timestamp>,
     /// The group as this process saw it last.
-    group: Versioned<Group>,
+    group: Versioned<SlotGroup>,
     read_at: Option<Timestamp>,
 }
 
@@ -516,7 +516,7 @@ impl Slots {
         self.pool(target).released.notify_waiters();
     }
 
-    async fn stored(&self, target: &Target) -> Result<Vec<(u32, Versioned<Group>)>, Fault> {
+    async fn stored(&self, target: &Target) -> Result<Vec<(u32, Versioned<SlotGroup>)>, Fault> {
         let groups: Vec<u32> = (0..groups(self.settings.max_inflight_per_model.max())).collect();
         let keys: Vec<Key> = groups.iter().map(|group| record::slots(target, *group)).collect();
         let items = self.store.records.get_many(&keys).await?;

@@ -1,4 +1,4 @@
-//! What a page that waits for its next round carries: why, and until when.
+//! Why and until when a page waits for its next round.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ use crate::{
     settings::Settings,
 };
 
-/// What redrive and sweep need.
+/// The ports with which jobs are redriven and swept.
 #[derive(Clone)]
 pub struct Recovery {
     pub store: Store,

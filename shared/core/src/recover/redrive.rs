@@ -68,7 +68,7 @@ pub async fn redrive(
     Ok(redriven)
 }
 
-/// What a redrive may cost.
+/// The estimated cost of a redrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Pages that would be read by AI.

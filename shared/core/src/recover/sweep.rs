@@ -65,7 +65,7 @@ const RETENTION_TIME: Duration = Duration::from_secs(25);
 const CONCURRENT_REPAIRS: usize = 8;
 const REPAIR_TIME: Duration = Duration::from_secs(60);
 
-/// What a sweep did, for the log.
+/// The counts of a sweep, for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub started: usize,
@@ -282,8 +282,8 @@ fn may_be_settled(job: &Job, now: Timestamp) -> bool {
 
 /// A person decided on it, and the process that recorded it may have died before it woke the flow.
 fn may_be_asleep(job: &Job, now: Timestamp) -> bool {
-    let asked = job.plan.as_ref().is_some_and(|plan| plan.approval.is_some() || plan.version > 1);
-    let decided_at = job.head.at.filter(|_| asked && job.state == State::Approved);
+    let was_decided = job.plan.as_ref().is_some_and(|plan| plan.approval.is_some() || plan.version > 1);
+    let decided_at = job.head.at.filter(|_| was_decided && job.state == State::Approved);
     decided_at.is_some_and(|at| after(at, FLOW_TIMEOUT) <= now)
 }
 

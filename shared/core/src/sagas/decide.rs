@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{ports::Fault, settings::Strategy, time::after};
 
-/// What to do next.
+/// The next action of a saga.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task<S> {
     Run(S),

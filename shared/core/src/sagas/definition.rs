@@ -1,4 +1,4 @@
-//! What a saga consists of, as data.
+//! The definition of a saga, as data.
 
 use std::{fmt::Debug, time::Duration};
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::definition::SagaStep;
-use crate::settings::Strategy;
+use crate::{ids::Priority, settings::Strategy};
 
 /// The state of a saga: `MANUAL` needs a person's decision, `RESOLVED` has had one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr, ToSchema)]
@@ -105,6 +105,13 @@ pub enum SagaEvent<S> {
     Resumed { by: String },
     #[serde(rename = "saga.resolved")]
     Resolved { by: String, note: String },
+}
+
+impl<S> SagaEvent<S> {
+    /// The priority of the event in the trail of the saga's subject.
+    pub fn priority(&self) -> Option<Priority> {
+        matches!(self, Self::Manual { .. }).then_some(Priority::Critical)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

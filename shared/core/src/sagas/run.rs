@@ -31,7 +31,7 @@ const BATCH_SIZE: usize = 100;
 /// How often sagas that other processes started are looked up.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a step did.
+/// The result of a step.
 pub enum Ran<E> {
     /// All of it. The effect is written in one batch with the event that it is done.
     Done(E),

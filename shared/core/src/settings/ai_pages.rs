@@ -26,7 +26,7 @@ const UNSURE_BELOW: f32 = 0.6;
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 #[strum(parse_err_ty = String, parse_err_fn = unknown_choice)]
 pub enum AiPages {
-    /// Pages with graphics; the others keep MuPDF's text.
+    /// Pages with graphics; the others keep their own text.
     #[default]
     Graphics,
     /// Pages whose own reading has a low confidence: scans, broken text, large pictures, tables and equations that

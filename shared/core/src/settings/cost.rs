@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a job prefers where a provider sells the same call at two prices.
+/// A job's preference where a provider sells the same call at two prices.
 #[derive(
     Clone,
     Copy,

@@ -1,4 +1,4 @@
-//! What the saga of a purchase does when one of its steps fails.
+//! The strategy of a purchase whose saga has a failed step.
 
 use serde::{Deserialize, Serialize};
 

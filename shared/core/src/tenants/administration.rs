@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    event::{Actor, Aggregate, Head, Metadata},
+    event::{Actor, Aggregate, DomainEvent, Head, Metadata},
     events::{Store, trail},
     ids::{CorrelationId, ErasureId, EventId, JobId, TenantId},
     keys::record,
@@ -45,6 +45,8 @@ pub enum AdministrationEvent {
     #[serde(rename = "tenant.erased")]
     TenantErased { erasure: ErasureId, jobs: u64, pages: u64, cost_micro_usd: MicroUsd },
 }
+
+impl DomainEvent for AdministrationEvent {}
 
 /// The end of a tenant's trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use everypage_core::ports::pdf::{ReadOptions, RenderPages};
 
-/// What a parser process is needed for, in order of urgency.
+/// The purpose of a parser process, in order of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Lane {
     /// Opening a document and reading its text: without it there is no result.

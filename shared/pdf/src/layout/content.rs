@@ -1,4 +1,4 @@
-//! What a page contains, as the layout takes it: letters with their boxes, lines, boxes and pictures.
+//! The content of a page, as the layout takes it: letters with their boxes, lines, boxes and pictures.
 //!
 //! Made from MuPDF by `page::content`, or by hand in tests.
 

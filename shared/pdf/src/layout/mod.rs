@@ -48,7 +48,7 @@ use self::{
 };
 use crate::page::Area;
 
-/// What was understood of a page.
+/// The layout of a page.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageLayout {
     pub blocks: Vec<Block>,

@@ -1,4 +1,4 @@
-//! What a page shows besides text: images, boxes and drawings, collected from MuPDF's display list.
+//! The images, boxes and drawings of a page, collected from MuPDF's display list.
 
 use std::{cell::RefCell, rc::Rc};
 

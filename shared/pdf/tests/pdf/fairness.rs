@@ -39,7 +39,7 @@ async fn a_document_is_read_while_another_tenants_drawings_hold_every_parser() {
         assert_eq!(reader.inspect(source, OPEN_TIMEOUT).await, Ok(20));
         let texts = reader.read(source, &pages(1..=20), &no_images()).await.unwrap();
         assert!(texts.iter().all(|page| page.text.contains("committee")));
-        // Its images too, although the attacker's were asked for first.
+        // Its images too, although the attacker's were requested first.
         let drawn = reader.read(source, &pages(1..=20), &images()).await.unwrap();
         assert!(drawn.iter().all(|page| page.image.is_some()));
     };

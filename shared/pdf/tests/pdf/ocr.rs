@@ -188,7 +188,7 @@ async fn missing_data_and_programs_are_no_faults_of_a_page() {
     let missing = TesseractOcr::new(OcrProgram::new("/nowhere/everypage-ocr").with_data(folder.path()));
     let unavailable = missing.check(&["xyz".to_owned()]).await.unwrap_err();
     assert!(unavailable.to_string().contains("/nowhere/everypage-ocr is missing"), "{unavailable}");
-    // A builder that fails is asked once, and the reason is kept.
+    // A builder that fails runs once, and the reason is kept.
     let failing = OcrProgram::new("/nowhere/everypage-ocr").with_data(folder.path()).built_by("/bin/false");
     let failing = TesseractOcr::new(failing);
     assert_eq!(failing.check(&["xyz".to_owned()]).await, Ok(()));

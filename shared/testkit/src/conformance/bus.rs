@@ -4,10 +4,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use everypage_core::{
-    event::{Aggregate, Event, Head, Metadata},
+    event::{Aggregate, DomainEvent, Event, Head, Metadata},
     ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, TenantId},
     ports::bus::Bus,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::clock::epoch;
@@ -53,6 +54,16 @@ impl Subject {
     }
 }
 
+/// An event with any data.
+#[derive(Serialize)]
+struct AnyEvent<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    data: &'a Value,
+}
+
+impl DomainEvent for AnyEvent<'_> {}
+
 /// A trail of `count` events.
 fn trail(aggregate: Aggregate, count: usize, data: &Value) -> Vec<Event> {
     let mut head = Head::default();
@@ -67,7 +78,7 @@ fn trail(aggregate: Aggregate, count: usize, data: &Value) -> Vec<Event> {
             priority: Priority::Urgent,
         };
         let id = EventId::new(format!("{aggregate} {number}"));
-        let typed = json!({"type": "page.settled", "data": data});
+        let typed = AnyEvent { kind: "page.settled", data };
         let now = epoch() + jiff::SignedDuration::from_micros(1_234_567);
         let correlation = CorrelationId::new("c");
         let (event, after) = head.append(aggregate.clone(), id, &typed, now, correlation, metadata);
@@ -87,7 +98,7 @@ pub async fn an_event_is_received_as_it_was_stored(subject: &Subject) {
     subject.publish(&events).await;
     let received = subject.subscriber.received(1).await;
     assert_eq!(received, events);
-    assert_eq!(received[0].compute_hash(), received[0].hash);
+    assert!(received[0].matches_hash());
 }
 
 pub async fn a_trail_is_received_in_order(subject: &Subject) {

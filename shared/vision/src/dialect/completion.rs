@@ -1,4 +1,4 @@
-//! What the responses of several providers have in common.
+//! Parts of responses that several providers have in common.
 
 use everypage_core::ports::vision::Finish;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ pub(crate) struct Completion {
     pub(crate) used: Used,
 }
 
-/// What a call used; 0 where the response does not report it.
+/// Tokens of a call; 0 where the response does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     /// All tokens of the request.

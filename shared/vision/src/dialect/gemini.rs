@@ -35,7 +35,7 @@ impl Dialect for Gemini {
             input: usage.prompt_token_count,
             cached: usage.cached_content_token_count.min(usage.prompt_token_count),
             output: usage.candidates_token_count.saturating_add(usage.thoughts_token_count),
-            // It may have been served in another tier than was asked for.
+            // It may have been served in another tier than was requested.
             is_flex: usage.service_tier.is_none_or(|tier| tier.eq_ignore_ascii_case("flex")),
             ..Used::default()
         };

@@ -39,7 +39,7 @@ pub(crate) fn dialect(provider: Provider) -> &'static dyn Dialect {
     }
 }
 
-/// What one provider's API wants to be sent, and what it answers.
+/// Requests and responses of one provider's API.
 #[async_trait]
 pub(crate) trait Dialect: Send + Sync {
     /// Builds the request of a call. Async, because a dialect may have to fetch credentials.

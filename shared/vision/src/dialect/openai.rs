@@ -58,7 +58,7 @@ impl Dialect for OpenAi {
             _ => Finish::Complete,
         };
         let text = message.content.map(Content::text).unwrap_or_default();
-        // It may have been served in another tier than was asked for.
+        // It may have been served in another tier than was requested.
         let is_flex = response.service_tier.is_none_or(|tier| tier == "flex");
         let used = Used { is_flex, ..response.usage.unwrap_or_default().used() };
         Some(Completion { text, finish, used })

@@ -29,7 +29,7 @@ pub struct PageBlocks<'a> {
     pub images: &'a [PageBox],
 }
 
-/// What the pages of a document have in common.
+/// The properties that the pages of a document have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
     furniture: Furniture,

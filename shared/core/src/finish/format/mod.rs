@@ -32,11 +32,11 @@ pub type RenderWords = fn(&ResultDocument, &[(&PageResult, Vec<PageWord>)]) -> V
 pub enum Make {
     /// Rendered when a version is published, and stored with it.
     Stored(Render),
-    /// Rendered whenever it is asked for.
+    /// Rendered with each request.
     OnDemand(Render),
-    /// Rendered from the result and what OCR stored, whenever it is asked for.
+    /// Rendered from the result and what OCR stored, with each request.
     FromWords(RenderWords),
-    /// Made from the document and its result whenever it is asked for.
+    /// Made from the document and its result with each request.
     FromSource,
 }
 
@@ -102,7 +102,7 @@ impl Format {
         }
     }
 
-    /// Whether this is what is stored with each version: tables in another style are rendered when asked for.
+    /// Whether this is what is stored with each version: tables in another style are rendered with each request.
     pub fn is_stored(self, tables: TableStyle) -> bool {
         matches!(self.make(), Make::Stored(_))
             && (tables == TableStyle::default() || !self.spec().has_table_styles)
