@@ -56,7 +56,7 @@ fn metered(harness: &Harness, meter: &Arc<Meter>) -> Process {
         traces: Arc::new(NoTraces),
     };
     let app = Arc::new(App::new(ports, harness.settings.clone(), "node"));
-    Process { driver: Arc::new(Driver::new(app.clone(), flow, 2)), app }
+    Process { driver: Arc::new(Driver::new(app.clone(), flow, 2)), leaves_after: None, app }
 }
 
 /// Step Functions, which accepts every call.
