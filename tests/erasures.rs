@@ -8,7 +8,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -347,16 +347,19 @@ async fn a_closed_tenant_accepts_nothing_and_opens_again_when_it_is_erased() {
     assert_eq!(events.last().unwrap().data["jobs"], 1, "only the jobs since the first erasure");
 }
 
+/// The write of a job that is accepted: the first gives it its place in line.
+const WRITE_OF_JOB: usize = 2;
+
 /// Closes the tenant right before the first job is written.
 struct ClosedInBetween {
     other: Arc<App>,
-    is_done: AtomicBool,
+    writes: AtomicUsize,
 }
 
 #[async_trait]
 impl FaultInjector for ClosedInBetween {
     async fn before(&self, call: &'static str) -> Injection {
-        if call == "records.write" && !self.is_done.swap(true, Ordering::SeqCst) {
+        if call == "records.write" && self.writes.fetch_add(1, Ordering::SeqCst) + 1 == WRITE_OF_JOB {
             erase::start(&self.other.store, &tenant(), "eve").await.unwrap();
         }
         Injection::None
@@ -369,7 +372,7 @@ impl FaultInjector for ClosedInBetween {
 async fn a_document_that_comes_in_while_the_tenant_is_closed_is_erased_too() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
-    let injector = Arc::new(ClosedInBetween { other: process.app.clone(), is_done: AtomicBool::default() });
+    let injector = Arc::new(ClosedInBetween { other: process.app.clone(), writes: AtomicUsize::default() });
     let records: Arc<dyn Records> = harness.records.clone();
     let late = harness.start_on("late", Arc::new(Faulty::new(records, injector)));
     let id = submit_as(&late.app, tenant(), "late").await.unwrap();
@@ -522,13 +525,13 @@ async fn more_uploads_than_a_page_are_erased_despite_a_lagging_index() {
 /// The write of a job, by a process that found the tenant open, which succeeds at its last try only.
 struct SlowWrite {
     other: Arc<App>,
-    is_done: AtomicBool,
+    writes: AtomicUsize,
 }
 
 #[async_trait]
 impl FaultInjector for SlowWrite {
     async fn before(&self, call: &'static str) -> Injection {
-        if call == "records.write" && !self.is_done.swap(true, Ordering::SeqCst) {
+        if call == "records.write" && self.writes.fetch_add(1, Ordering::SeqCst) + 1 == WRITE_OF_JOB {
             erase::start(&self.other.store, &tenant(), "eve").await.unwrap();
             self.other.store.clock.sleep(Duration::from_secs(45)).await;
         }
@@ -543,7 +546,7 @@ async fn a_job_that_is_written_long_after_the_tenant_was_closed_is_erased_too() 
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let app = &process.app;
-    let injector = Arc::new(SlowWrite { other: app.clone(), is_done: AtomicBool::default() });
+    let injector = Arc::new(SlowWrite { other: app.clone(), writes: AtomicUsize::default() });
     let records: Arc<dyn Records> = harness.records.clone();
     let slow = harness.start_on("slow", Arc::new(Faulty::new(records, injector)));
     let written = async {

@@ -227,7 +227,8 @@ async fn scans_that_a_fast_model_read_are_checked_while_others_are_still_read() 
         let agree: Vec<Option<bool>> =
             document.pages.iter().map(|page| page.confidence.map(|share| share.get() > 0.5)).collect();
         assert_eq!(agree, expected, "CHECK_ANSWERS={checks}");
-        assert!(seconds(harness.clock.as_ref()) < 63.0, "{}", seconds(harness.clock.as_ref()));
+        // The first model is cut off after 10 s, much longer than its other calls took; the second takes 60 s.
+        assert!(seconds(harness.clock.as_ref()) < 73.0, "{}", seconds(harness.clock.as_ref()));
     }
 }
 

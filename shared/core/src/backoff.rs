@@ -7,10 +7,10 @@ pub fn retry_pause(intervals: &[Duration], retry: usize) -> Option<Duration> {
     retry.checked_sub(1).and_then(|index| intervals.get(index)).copied()
 }
 
-/// A pause that is up to half longer, so that callers that failed together do not return together. `random_below`
-/// returns a number below its argument.
+/// A pause that is up to a quarter shorter, so that callers that failed together do not return together, and none later
+/// than the settings say. `random_below` returns a number below its argument.
 pub fn spread(pause: Duration, random_below: impl FnOnce(u64) -> u64) -> Duration {
-    pause + Duration::from_millis(random_below(pause.as_millis() as u64 / 2 + 1))
+    pause - Duration::from_millis(random_below(pause.as_millis() as u64 / 4 + 1))
 }
 
 /// How long a breaker stays open after it has opened `trips` times in a row: `base`, doubled each
@@ -43,10 +43,10 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_pause_is_at_most_half_longer_and_never_shorter() {
+    fn a_spread_pause_is_at_most_a_quarter_shorter_and_never_longer() {
         let pause = Duration::from_secs(4);
         assert_eq!(spread(pause, |_| 0), pause);
-        assert_eq!(spread(pause, |bound| bound - 1), Duration::from_secs(6));
+        assert_eq!(spread(pause, |bound| bound - 1), Duration::from_secs(3));
         assert_eq!(spread(Duration::ZERO, |bound| bound - 1), Duration::ZERO);
     }
 

@@ -53,17 +53,17 @@ impl<P: ?Sized> Retrying<P> {
                 Err(fault) => fault,
             };
             attempt += 1;
-            let pause = match (fault.next(), retry_pause(&self.intervals, attempt)) {
-                (Next::GiveUp, _) | (_, None) => return Err(fault),
-                (Next::Retry, Some(pause)) => pause,
-                // Never sooner than our own interval: a service that asks for little would use up the retries.
-                (Next::RetryAfter(requested), Some(pause)) => {
-                    requested.clamp(pause, pause.max(MAX_RETRY_AFTER))
-                }
+            let Some(interval) = retry_pause(&self.intervals, attempt) else { return Err(fault) };
+            let own = spread(interval, |bound| self.ids.random_below(bound));
+            let pause = match fault.next() {
+                Next::GiveUp => return Err(fault),
+                Next::Retry => own,
+                // Never sooner than our own pause: a service that asks for little would use up the retries.
+                Next::RetryAfter(requested) => requested.clamp(own, own.max(MAX_RETRY_AFTER)),
             };
             warn!(%fault, attempt, "call failed, retrying");
             metrics::retried();
-            self.clock.sleep(spread(pause, |bound| self.ids.random_below(bound))).await;
+            self.clock.sleep(pause).await;
         }
     }
 }
