@@ -101,7 +101,7 @@ const CAUGHT_BY: [(BrokenVariant, u64, &str); 39] = [
     (BrokenVariant::CallsRecordedTwice, 66, "was recorded 2 times"),
     (BrokenVariant::SeatsKept, 2, "a seat was not given back"),
     (BrokenVariant::LineNotListed, 2, "never ended"),
-    (BrokenVariant::OthersFailuresKept, 73, "although the model had answered"),
+    (BrokenVariant::OthersFailuresKept, 3428, "although the model had answered"),
 ];
 
 /// Seeds that are tried where a change of the code has moved what the recorded one finds.
