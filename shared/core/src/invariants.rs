@@ -26,7 +26,8 @@ pub fn nothing_is_held<'a>(items: impl IntoIterator<Item = &'a Item>, now: Times
     for Item { draft, .. } in items {
         let at = || format!("{}/{}", draft.key.partition, draft.key.sort);
         check(draft.key.sort != record::PASSWORD, || format!("a password was not deleted: {}", at()))?;
-        check(draft.key.partition != record::SEATS, || format!("a seat was not given back: {}", draft.body))?;
+        let has_seat = draft.key.partition == record::SEATS && !draft.body.contains(r#""jobs":[]"#);
+        check(!has_seat, || format!("a seat was not given back: {}", draft.body))?;
         let body = || serde_json::from_str::<serde_json::Value>(&draft.body).unwrap_or_default();
         let leases: Vec<Lease> = match &draft.key {
             key if key.partition.starts_with(record::SLOTS) => {

@@ -276,7 +276,16 @@ impl BrokenPort<dyn Records> {
                 None
             }
             Change::Put { draft, .. }
-                if self.variant == BrokenVariant::ReservationsKept && self.gives_back(draft).await? =>
+                if self.variant == BrokenVariant::ReservationsKept
+                    && draft.key.sort.starts_with("expenses")
+                    && self.has_fewer("reservations", draft).await? =>
+            {
+                None
+            }
+            Change::Put { draft, .. }
+                if self.variant == BrokenVariant::SeatsKept
+                    && draft.key.partition == record::SEATS
+                    && self.has_fewer("jobs", draft).await? =>
             {
                 None
             }
@@ -306,11 +315,6 @@ impl BrokenPort<dyn Records> {
             {
                 None
             }
-            Change::Delete { key, .. }
-                if self.variant == BrokenVariant::SeatsKept && key.partition == record::SEATS =>
-            {
-                None
-            }
             Change::Delete { key, version } => match (unconditional, existing) {
                 (false, _) => Some(Change::Delete { key: self.own(key), version: *version }),
                 (true, Some(item)) => Some(Change::Delete { key: key.clone(), version: item.version }),
@@ -335,14 +339,13 @@ impl BrokenPort<dyn Records> {
         !failed && breaker["state"] == "closed" && breaker["cause"].is_string()
     }
 
-    /// Whether the draft is a budget with fewer reservations than are stored.
-    async fn gives_back(&self, draft: &Draft) -> Result<bool, Fault> {
+    /// Whether a list of the draft is shorter than that of the stored record.
+    async fn has_fewer(&self, list: &str, draft: &Draft) -> Result<bool, Fault> {
         let count = |body: &str| {
             let body: Value = serde_json::from_str(body).unwrap_or_default();
-            body["reservations"].as_array().map_or(0, Vec::len)
+            body[list].as_array().map_or(0, Vec::len)
         };
-        let is_budget = draft.key.sort.starts_with("expenses");
-        let stored = if is_budget { self.inner.get(&draft.key).await? } else { None };
+        let stored = self.inner.get(&draft.key).await?;
         Ok(stored.is_some_and(|item| count(&item.draft.body) > count(&draft.body)))
     }
 

@@ -11,7 +11,7 @@ use everypage_sim::{
 const SEEDS: u64 = 2000;
 
 /// Seeds that failed once, each with the defect that it found.
-const FIXED_SEEDS: [(u64, &str); 13] = [
+const FIXED_SEEDS: [(u64, &str); 14] = [
     (206, "a slot released twice, because the first reply was lost, released its next holder's slot"),
     (1151, "a document that could not be opened in time because storage was slow failed at its deadline"),
     (1872, "a model was called with a slot whose lease had expired while storage was slow"),
@@ -31,6 +31,10 @@ const FIXED_SEEDS: [(u64, &str); 13] = [
     (8000716, "a process whose first heartbeat failed was killed, and the sweep did not know its events"),
     (1511, "a worker whose lease had expired while storage was slow paid for a page that another had read"),
     (6706, "the message of a worker that published late pages for long was delivered again"),
+    (
+        5981,
+        "an empty group of seats was deleted and made again, and a slow release took the seat of another job",
+    ),
 ];
 
 #[test]

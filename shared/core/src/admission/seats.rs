@@ -74,14 +74,9 @@ pub async fn free(store: &Store, jobs: &BTreeSet<JobId>) -> Result<usize, Fault>
             if gone == 0 {
                 continue;
             }
-            let key = key(left.number);
-            let change = match left.jobs.is_empty() {
-                true => Change::Delete { key, version: group.version },
-                false => {
-                    let draft = Draft::new(key, encode(&left)?);
-                    Change::Put { draft, when: When::Version(group.version) }
-                }
-            };
+            // An empty group stays: made again, it would have a version that another process may have read before.
+            let draft = Draft::new(key(left.number), encode(&left)?);
+            let change = Change::Put { draft, when: When::Version(group.version) };
             if store.write(vec![change]).await? != Written::Applied {
                 // Another job took or left a seat of this group.
                 continue 'read;
